@@ -1,0 +1,1 @@
+"""Clients generated from the exported schemas of harness and eval."""

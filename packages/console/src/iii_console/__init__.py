@@ -1,0 +1,1 @@
+"""The page host of the embedded stack."""

@@ -1,0 +1,1 @@
+"""What an iii worker is made of: bus protocols, the bus over `iii-sdk`, the world, errors, tracing, clients."""

@@ -1,0 +1,72 @@
+"""Protocols of durable storage: what a function of a transaction may do, and what a store promises.
+
+`iii_store` implements them; workers of the bus see only these protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from iii_kit.bus import Call
+
+T = TypeVar("T")
+
+
+class Cursor(Protocol):
+    """Rows of one statement, as tuples in column order."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that the statement changed."""
+        ...
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row, or None."""
+        ...
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+
+
+class Reader(Protocol):
+    """One consistent view of committed data."""
+
+    def execute(self, sql: str, args: Sequence[Any] = ()) -> Cursor:
+        """Run one reading statement."""
+        ...
+
+
+class Tx(Reader, Protocol):
+    """A transaction inside the writer, under a savepoint of its own. Nothing in it may await."""
+
+    def after_commit(self, call: Call) -> None:
+        """Send `call` once this transaction is on disk; dropped when it rolls back."""
+        ...
+
+
+class Store(Protocol):
+    """One database with one writer. A returned write is on disk."""
+
+    async def write(self, job: Callable[[Tx], T], *, after: Callable[[Sequence[Call]], None] | None = None) -> T:
+        """Run `job` in the writer; returns its result after fsync. An error of the job rolls back this job alone.
+
+        `after` gets the calls of `Tx.after_commit` on the event loop, once they may leave.
+        """
+        ...
+
+    def submit(self, job: Callable[[Tx], T], *, after: Callable[[Sequence[Call]], None] | None = None) -> Awaitable[T]:
+        """`write` that is handed over before it returns: writes run in the order of submission."""
+        ...
+
+    async def read(self, job: Callable[[Reader], T]) -> T:
+        """Run `job` on a read-only connection, off the event loop."""
+        ...
+
+    def peek(self, job: Callable[[Reader], T]) -> T:
+        """Run a bounded read (a few rows by key) at once, on the calling thread, which must be the loop's."""
+        ...

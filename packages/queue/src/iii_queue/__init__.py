@@ -1,0 +1,1 @@
+"""The queue provider of the embedded engine, and a queue worker of its own."""

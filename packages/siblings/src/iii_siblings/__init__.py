@@ -1,0 +1,1 @@
+"""Embedded siblings of the workers: session store, model router, providers."""

@@ -1,0 +1,1 @@
+"""The embedded iii stack in one process, and its command line."""

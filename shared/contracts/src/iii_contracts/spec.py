@@ -1,0 +1,93 @@
+"""A function or a trigger type, declared once (design: "Contracts first").
+
+`FunctionSpec.parse` turns the data of a call into the request model or a problem text; `schemas()` gives what is
+registered with the engine and exported. The engine's `_caller_worker_id` is dropped before validation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from iii_contracts.export import schema_of
+from iii_contracts.problems import describe
+
+CALLER = "_caller_worker_id"
+"""The key the engine adds to every object payload (engine spec 5.2)."""
+
+
+@dataclass(frozen=True)
+class FunctionSpec:
+    """One function of the bus.
+
+    `request` and `response` are types that pydantic understands; `request=None` takes any JSON. `invalid` is the code
+    of a request that does not fit, `errors` the other codes it may fail with. `metadata` is what registration
+    carries (`internal`, `trace_hidden`, ...).
+    """
+
+    id: str
+    description: str
+    request: Any
+    response: Any
+    invalid: str
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    errors: tuple[str, ...] = ()
+
+    @cached_property
+    def _request(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.request)
+
+    def parse(self, data: Any) -> tuple[Any, str | None]:
+        """The request of a call's `data`: `(request, None)`, or `(None, what is wrong)`."""
+        if isinstance(data, dict) and CALLER in data:
+            data = {key: value for key, value in cast("dict[str, Any]", data).items() if key != CALLER}
+        if self.request is None:
+            return cast("Any", data), None
+        try:
+            return self._request.validate_python(data), None
+        except ValidationError as error:
+            return None, describe(error)
+
+    @cached_property
+    def request_schema(self) -> dict[str, Any] | None:
+        """Draft-07 schema of the request, or None when it is any JSON."""
+        return None if self.request is None else schema_of(self.request, "validation")
+
+    @cached_property
+    def response_schema(self) -> dict[str, Any] | None:
+        """Draft-07 schema of the response, or None when it is any JSON."""
+        return None if self.response is None else schema_of(self.response, "serialization")
+
+
+@dataclass(frozen=True)
+class TriggerSpec:
+    """One trigger type: its binding config (null equals `{}`) and the payload its functions get."""
+
+    id: str
+    description: str
+    config: Any
+    payload: Any
+
+    @cached_property
+    def _config(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.config)
+
+    def parse_config(self, data: Any) -> tuple[Any, str | None]:
+        """The config of a binding: `(config, None)`, or `(None, what is wrong)`."""
+        try:
+            return self._config.validate_python({} if data is None else data), None
+        except ValidationError as error:
+            return None, describe(error)
+
+    @cached_property
+    def config_schema(self) -> dict[str, Any]:
+        """Draft-07 schema of a binding's config."""
+        return schema_of(self.config, "validation")
+
+    @cached_property
+    def payload_schema(self) -> dict[str, Any] | None:
+        """Draft-07 schema of the payload, or None when it is any JSON."""
+        return None if self.payload is None else schema_of(self.payload, "serialization")

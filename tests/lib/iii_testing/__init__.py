@@ -1,0 +1,1 @@
+"""Test support shared by all packages: worlds under control, buses, stacks."""
