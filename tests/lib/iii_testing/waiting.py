@@ -1,0 +1,23 @@
+"""Waiting for conditions: a test never waits for a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+async def until(condition: Callable[[], object], *, seconds: float = 10, what: str = "") -> None:
+    """Return as soon as `condition()` is true; fails after `seconds`."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    pause = 0.0
+    while not condition():
+        if asyncio.get_running_loop().time() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what or condition}")
+        await asyncio.sleep(pause)
+        pause = min(pause + 0.0005, 0.01)
+
+
+async def settle(turns: int = 20) -> None:
+    """Let everything that is ready on this loop run (not what other threads still have to hand over)."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
