@@ -48,6 +48,13 @@ class Tx(Reader, Protocol):
         """Send `call` once this transaction is on disk; dropped when it rolls back."""
         ...
 
+    def on_commit(self, run: Callable[[], None]) -> None:
+        """Run `run` on the event loop once this transaction is on disk, in commit order; dropped when it rolls back.
+
+        For what the owner of the tables keeps in memory beside them. It must be short and must not raise.
+        """
+        ...
+
 
 class Store(Protocol):
     """One database with one writer. A returned write is on disk."""
@@ -59,8 +66,14 @@ class Store(Protocol):
         """
         ...
 
-    def submit(self, job: Callable[[Tx], T], *, after: Callable[[Sequence[Call]], None] | None = None) -> Awaitable[T]:
-        """`write` that is handed over before it returns: writes run in the order of submission."""
+    def submit(
+        self, job: Callable[[Tx], T], *, after: Callable[[Sequence[Call]], None] | None = None, lazy: bool = False
+    ) -> Awaitable[T]:
+        """`write` that is handed over before it returns: writes run in the order of submission.
+
+        A `lazy` write that nobody waits for starts no commit by itself: it rides along with the next other write, or
+        goes alone after a few milliseconds.
+        """
         ...
 
     async def read(self, job: Callable[[Reader], T]) -> T:

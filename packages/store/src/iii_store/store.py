@@ -53,14 +53,17 @@ class SqliteStore:
         return await self.submit(job, after=after)
 
     def submit(
-        self, job: Callable[[Tx], Any], *, after: Callable[[Sequence[Call]], None] | None = None
+        self, job: Callable[[Tx], Any], *, after: Callable[[Sequence[Call]], None] | None = None, lazy: bool = False
     ) -> asyncio.Future[Any]:
-        """Hand `job` to the writer now, keeping the order of submission; the future is settled after fsync."""
+        """Hand `job` to the writer now, keeping the order of submission; the future is settled after fsync.
+
+        A `lazy` job waits a few milliseconds for another write to share its commit.
+        """
         if self._closed:
             raise RuntimeError("the store is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._writer.submit(Job(job, after, loop, future))
+        self._writer.submit(Job(job, after, loop, future, lazy))
         return future
 
     async def read(self, job: Callable[[Reader], T]) -> T:

@@ -10,6 +10,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,15 +21,19 @@ from iii_kit.storage import Cursor, Tx
 MAX_GROUP = 512
 """Jobs in one commit; more wait for the next."""
 
+LAZY_WAIT = 0.01
+"""Seconds that lazy jobs wait for another write to share its commit."""
+
 
 class WriterTx:
     """The transaction of one job."""
 
-    __slots__ = ("_calls", "_execute")
+    __slots__ = ("_calls", "_execute", "_hooks")
 
-    def __init__(self, execute: Callable[..., Cursor], calls: list[Call]) -> None:
+    def __init__(self, execute: Callable[..., Cursor], calls: list[Call], hooks: list[Callable[[], None]]) -> None:
         self._execute = execute
         self._calls = calls
+        self._hooks = hooks
 
     def execute(self, sql: str, args: Sequence[Any] = ()) -> Cursor:
         """Run one statement."""
@@ -37,6 +42,10 @@ class WriterTx:
     def after_commit(self, call: Call) -> None:
         """Send `call` once this job is on disk."""
         self._calls.append(call)
+
+    def on_commit(self, run: Callable[[], None]) -> None:
+        """Run `run` on the event loop once this job is on disk."""
+        self._hooks.append(run)
 
 
 @dataclass(slots=True)
@@ -47,12 +56,17 @@ class Job:
     after: Callable[[Sequence[Call]], None] | None
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+    lazy: bool = False
     calls: list[Call] = field(default_factory=list[Call])
+    hooks: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     result: Any = None
     error: BaseException | None = None
 
     def settle(self) -> None:
-        """On the loop: release the result, and first the calls that may leave now."""
+        """On the loop: release the result, and first what waited for the commit."""
+        if self.error is None:
+            for run in self.hooks:
+                run()
         if self.error is None and self.calls and self.after is not None:
             self.after(self.calls)
         if self.future.done():
@@ -97,14 +111,17 @@ class Writer(threading.Thread):
         if first is None:
             return [], True
         group = [first]
+        lazy, until = first.lazy, time.monotonic() + LAZY_WAIT
         while len(group) < MAX_GROUP:
+            wait = until - time.monotonic() if lazy else 0
             try:
-                job = self._jobs.get_nowait()
+                job = self._jobs.get(wait > 0, max(wait, 0))
             except queue.Empty:
                 break
             if job is None:
                 return group, True
             group.append(job)
+            lazy = lazy and job.lazy
         return group, False
 
     def _commit(self, group: list[Job]) -> None:
@@ -124,13 +141,14 @@ class Writer(threading.Thread):
         db = self._db
         db.execute("SAVEPOINT job")
         try:
-            job.result = job.run(WriterTx(db.execute, job.calls))
+            job.result = job.run(WriterTx(db.execute, job.calls, job.hooks))
         except BaseException as error:
             if not db.in_transaction:
                 raise
             db.execute("ROLLBACK TO job")
             job.error = error
             job.calls.clear()
+            job.hooks.clear()
         db.execute("RELEASE job")
 
 
