@@ -46,7 +46,7 @@ def copy(value: Any) -> Any:
 
 
 def _check(value: Any, path: str, depth: int) -> None:
-    kind = type(value)
+    kind: type[Any] = type(value)
     if kind is str:
         if not value.isascii():
             _check_text(value, path)
@@ -57,7 +57,7 @@ def _check(value: Any, path: str, depth: int) -> None:
                 raise Unencodable(path, f"object key {key!r} is not a string")
             if not key.isascii():
                 _check_text(key, path)
-            inner = type(item)
+            inner: type[Any] = type(item)
             if inner is not int and inner is not bool and item is not None:
                 _check(item, f"{path}.{key}", depth + 1)
     elif kind is list or kind is tuple:

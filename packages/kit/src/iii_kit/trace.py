@@ -1,0 +1,90 @@
+"""Trace context and baggage as they travel with calls (engine spec 7, 21.11, harness-loop 17).
+
+Works on the OpenTelemetry API alone and costs next to nothing where nobody traces: an empty context gives the empty
+carrier without running a propagator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from opentelemetry import baggage as otel_baggage
+from opentelemetry import context as otel_context
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.context import Context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+
+class Carrier(NamedTuple):
+    """What a frame carries of the context of its sender."""
+
+    traceparent: str | None = None
+    baggage: str | None = None
+
+
+NOTHING = Carrier()
+"""Neither a span nor baggage."""
+
+_spans = TraceContextTextMapPropagator()
+_baggage = W3CBaggagePropagator()
+
+
+def carrier() -> Carrier:
+    """The carrier of the current context."""
+    context = otel_context.get_current()
+    if not context:
+        return NOTHING
+    texts: dict[str, str] = {}
+    _spans.inject(texts, context)
+    _baggage.inject(texts, context)
+    return Carrier(texts.get("traceparent"), texts.get("baggage"))
+
+
+@contextmanager
+def received(carried: Carrier) -> Iterator[None]:
+    """Work inside the context that a frame carried, and in no other: nothing of the surrounding one stays visible."""
+    if carried == NOTHING and not otel_context.get_current():
+        yield
+        return
+    token = otel_context.attach(_context(carried))
+    try:
+        yield
+    finally:
+        otel_context.detach(token)
+
+
+@contextmanager
+def with_baggage_of(text: str | None) -> Iterator[None]:
+    """Work with the baggage that came along; the current span stays (engine spec 21.11: the SDK hands on none)."""
+    if not text:
+        yield
+        return
+    token = otel_context.attach(_baggage.extract({"baggage": text}, otel_context.get_current()))
+    try:
+        yield
+    finally:
+        otel_context.detach(token)
+
+
+@contextmanager
+def tagged(entries: Mapping[str, str]) -> Iterator[None]:
+    """Work with these baggage entries set: spans started inside carry them as attributes, calls as baggage."""
+    context = otel_context.get_current()
+    for name, value in entries.items():
+        context = otel_baggage.set_baggage(name, value, context)
+    token = otel_context.attach(context)
+    try:
+        yield
+    finally:
+        otel_context.detach(token)
+
+
+def _context(carried: Carrier) -> Context:
+    context = Context()
+    if carried.traceparent:
+        context = _spans.extract({"traceparent": carried.traceparent}, context)
+    if carried.baggage:
+        context = _baggage.extract({"baggage": carried.baggage}, context)
+    return context
