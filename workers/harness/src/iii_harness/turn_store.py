@@ -1,0 +1,191 @@
+"""Turn records in the state store (harness-loop 4): load, save, list, delete.
+
+One harness process runs per state store, so a record this process wrote is the stored one: live records are cached
+until the connection ends (`renewed`), a write fails, or the bound is reached. A long system prompt is the same in
+every write of its session, so it is stored once by its digest in the scope `harness_prompt` and joined on load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from iii_harness.record import TurnRecord, from_row, to_row
+from iii_kit.bus import Call, Caller, Json, Opts
+from iii_kit.errors import BusError, CodedError
+from iii_kit.world import Clock
+
+TURNS = "harness_turn"
+PROMPTS = "harness_prompt"
+
+CACHED = 4096
+"""Live records kept in memory."""
+
+INLINE_PROMPT = 512
+"""Characters of a system prompt that stay in the record itself."""
+
+RETRY_SECONDS = 0.5
+
+
+class TurnStore:
+    """The records of all sessions. Every read-modify-write happens under the session's lock, which callers hold."""
+
+    def __init__(self, bus: Caller, clock: Clock, opts: Callable[[], Opts]) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._opts = opts
+        self._live: OrderedDict[str, TurnRecord] = OrderedDict()
+        self._prompts: dict[str, str] = {}
+        self._stored: set[str] = set()
+
+    async def load(self, session_id: str) -> TurnRecord | None:
+        """The session's record, or None when it never had a turn."""
+        cached = self._live.get(session_id)
+        if cached is not None:
+            self._live.move_to_end(session_id)
+            return cached
+        row = await self._read("state::get", {"scope": TURNS, "key": session_id})
+        if row is None:
+            return None
+        record = from_row(await self._joined(row))
+        self._keep(record)
+        return record
+
+    async def save(self, record: TurnRecord) -> None:
+        """Write a record; a write that timed out is tried once more, since writing it again changes nothing."""
+        calls = self.writes(record)
+        try:
+            await self._send(calls)
+        except BusError:
+            self.forget(record.session_id)
+            raise
+        self.saved(record)
+
+    def writes(self, record: TurnRecord) -> list[Call]:
+        """The calls that write a record, for a sequence; tell the outcome with `saved` or `forget`."""
+        row = to_row(record)
+        prompt = record.options.system_prompt
+        calls: list[Call] = []
+        if prompt is not None and len(prompt) > INLINE_PROMPT:
+            digest = self._digest(prompt)
+            if digest not in self._stored:
+                calls.append(self._set(PROMPTS, digest, {"digest": digest, "body": prompt}))
+            options = cast("dict[str, Any]", row["options"])
+            del options["system_prompt"]
+            options["system_prompt_digest"] = digest
+        calls.append(self._set(TURNS, record.session_id, row))
+        return calls
+
+    def saved(self, record: TurnRecord) -> None:
+        """The writes of `record` are acknowledged."""
+        prompt = record.options.system_prompt
+        if prompt is not None and len(prompt) > INLINE_PROMPT:
+            self._stored.add(self._digest(prompt))
+        self._keep(record)
+
+    def forget(self, session_id: str) -> None:
+        """The stored record of this session may differ from the cached one: read it anew."""
+        self._live.pop(session_id, None)
+
+    def renewed(self) -> None:
+        """A new connection begins: another process may have written meanwhile."""
+        self._live.clear()
+        self._stored.clear()
+
+    async def all(self) -> list[TurnRecord]:
+        """Every record that can be read; a row that cannot is skipped."""
+        records: list[TurnRecord] = []
+        for row in values(await self._read("state::list", {"scope": TURNS})):
+            try:
+                records.append(from_row(await self._joined(row)))
+            except CodedError:
+                continue
+        return records
+
+    async def delete(self, session_id: str) -> None:
+        """Remove the session's record."""
+        self.forget(session_id)
+        await self._send([Call("state::delete", {"scope": TURNS, "key": session_id}, opts=self._opts())])
+        self.forget(session_id)
+
+    async def collect_prompts(self, records: Iterable[TurnRecord]) -> int:
+        """Delete stored prompts that neither `records` nor this process's own writes use; returns how many."""
+        used = {self._digest(r.options.system_prompt) for r in records if r.options.system_prompt}
+        collected = 0
+        for row in values(await self._read("state::list", {"scope": PROMPTS})):
+            digest = cast("dict[str, Any]", row).get("digest") if isinstance(row, dict) else None
+            if isinstance(digest, str) and digest not in used and digest not in self._stored:
+                await self._send([Call("state::delete", {"scope": PROMPTS, "key": digest}, opts=self._opts())])
+                self._prompts = {text: known for text, known in self._prompts.items() if known != digest}
+                collected += 1
+        return collected
+
+    def _keep(self, record: TurnRecord) -> None:
+        if record.terminal:
+            self._live.pop(record.session_id, None)
+            return
+        self._live[record.session_id] = record
+        self._live.move_to_end(record.session_id)
+        if len(self._live) > CACHED:
+            self._live.popitem(last=False)
+
+    def _set(self, scope: str, key: str, value: Json) -> Call:
+        return Call("state::set", {"scope": scope, "key": key, "value": value}, opts=self._opts())
+
+    def _digest(self, prompt: str) -> str:
+        known = self._prompts.get(prompt)
+        if known is None:
+            known = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
+            if len(self._prompts) >= CACHED:
+                self._prompts.clear()
+            self._prompts[prompt] = known
+        return known
+
+    async def _joined(self, row: Json) -> Json:
+        """The row with its system prompt, when that is stored apart."""
+        fields = cast("dict[str, Any]", row)
+        options: Any = fields.get("options") if isinstance(row, dict) else None
+        digest: Any = cast("dict[str, Any]", options).get("system_prompt_digest") if isinstance(options, dict) else None
+        if not isinstance(digest, str):
+            return fields
+        text = next((known for known, its in self._prompts.items() if its == digest), None)
+        if text is None:
+            body = await self._read("state::get", {"scope": PROMPTS, "key": digest})
+            text = cast("dict[str, Any]", body).get("body") if isinstance(body, dict) else None
+            if not isinstance(text, str):
+                raise CodedError("harness/state", f"the system prompt {digest} of a turn record is missing")
+            self._prompts[text] = digest
+        return {**fields, "options": {**cast("dict[str, Any]", options), "system_prompt": text}}
+
+    async def _read(self, fn: str, data: Json) -> Json:
+        try:
+            return await self._bus.call(fn, data, opts=self._opts())
+        except BusError as error:
+            raise CodedError("harness/state", f"{fn}: {error}") from error
+
+    async def _send(self, calls: list[Call]) -> None:
+        try:
+            await self._bus.sequence(calls)
+        except BusError as error:
+            if error.code != "TIMEOUT":
+                raise CodedError("harness/state", f"{calls[-1].fn}: {error}") from error
+            await self._clock.sleep(RETRY_SECONDS)
+            try:
+                await self._bus.sequence(calls)
+            except BusError as again:
+                raise CodedError("harness/state", f"{calls[-1].fn}: {again}") from again
+
+
+def values(listed: Json) -> list[Json]:
+    """The values of a `state::list` answer, in any of the forms that state workers give."""
+    if isinstance(listed, list):
+        return cast("list[Json]", listed)
+    if not isinstance(listed, dict):
+        return []
+    fields = cast("dict[str, Json]", listed)
+    for key in ("values", "items"):
+        if isinstance(fields.get(key), list):
+            return cast("list[Json]", fields[key])
+    return list(fields.values())
