@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from iii_harness.record import TurnRecord, from_row, to_row
 from iii_kit.bus import Call, Caller, Json, Opts
-from iii_kit.errors import BusError, CodedError
+from iii_kit.errors import BusError, CodedError, EpochEnded
 from iii_kit.world import Clock
 
 TURNS = "harness_turn"
@@ -162,12 +162,16 @@ class TurnStore:
     async def _read(self, fn: str, data: Json) -> Json:
         try:
             return await self._bus.call(fn, data, opts=self._opts())
+        except EpochEnded:
+            raise
         except BusError as error:
             raise CodedError("harness/state", f"{fn}: {error}") from error
 
     async def _send(self, calls: list[Call]) -> None:
         try:
             await self._bus.sequence(calls)
+        except EpochEnded:
+            raise
         except BusError as error:
             if error.code != "TIMEOUT":
                 raise CodedError("harness/state", f"{calls[-1].fn}: {error}") from error
