@@ -54,6 +54,7 @@ class Bindings:
         self._by_id.clear()
 
     def __iter__(self) -> Iterator[Bound]:
+        """Over a copy: functions of a transaction look in from the writer's thread."""
         return iter(list(self._by_id.values()))
 
     def __len__(self) -> int:
@@ -61,7 +62,7 @@ class Bindings:
 
     def fire(self, payload: Json, matches: Callable[[Any], bool] = lambda _: True) -> list[Call]:
         """The void calls that tell `payload` to every binding whose config `matches`."""
-        return [event(bound.binding, payload) for bound in self._by_id.values() if matches(bound.config)]
+        return [event(bound.binding, payload) for bound in self if matches(bound.config)]
 
 
 def event(binding: Binding, payload: Json) -> Call:

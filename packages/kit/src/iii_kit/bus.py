@@ -73,10 +73,15 @@ class TxHandler:
 
 @dataclass(frozen=True, slots=True)
 class ReadHandler:
-    """A function that only reads committed data. `bounded`: a few rows by key, cheap enough for the loop's thread."""
+    """A function that only reads committed data. `bounded`: a few rows by key, cheap enough for the loop's thread;
+    a callable decides it by the request."""
 
     run: Callable[[Reader, Any, Invocation], Json]
-    bounded: bool = False
+    bounded: bool | Callable[[Any], bool] = False
+
+    def is_bounded(self, request: Any) -> bool:
+        """True when this request may be answered on the loop's thread."""
+        return self.bounded if isinstance(self.bounded, bool) else self.bounded(request)
 
 
 @dataclass(frozen=True, slots=True)
