@@ -145,10 +145,12 @@ class FrameReader:
                 self._base["content"] = []
         if not self._texts or self._base is None:
             return
-        content = self._base["content"]
-        if not content or not isinstance(content[-1], dict) or content[-1].get("type") != self._kind:
-            content.append({"type": self._kind, "text": ""})
-        content[-1]["text"] = str(content[-1].get("text") or "") + "".join(self._texts)
+        content: list[Any] = self._base["content"]
+        last: Any = content[-1] if content else None
+        if not isinstance(last, dict) or cast("dict[str, Any]", last).get("type") != self._kind:
+            last = {"type": self._kind, "text": ""}
+            content.append(last)
+        last["text"] = str(last.get("text") or "") + "".join(self._texts)
         self._texts.clear()
 
     def _newest_call(self) -> str:
