@@ -116,7 +116,7 @@ class Delivery(Protocol):
         ...
 
     async def after_end(self, record: TurnRecord) -> None:
-        """The drain after the terminal write: deliver what is parked, and unless cancelled seed the turn it asks for."""
+        """The drain after the terminal write: deliver what is parked; unless cancelled, seed the turn it asks for."""
         ...
 
 

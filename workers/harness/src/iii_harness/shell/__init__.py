@@ -1,0 +1,1 @@
+"""The durable shell of the loop: performs what the core decided, and tells it what happened (harness-loop 6, 7)."""
