@@ -1,0 +1,292 @@
+"""Channels: one-way pipes of items between two ends that meet by a secret (engine spec 8, siblings 1.3).
+
+Both kinds of end work on the same `Pipe`: WebSockets (`serve`) and ends inside this process (`open_source`,
+`open_sink`). Channels live in memory and do not survive the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any, Literal, cast
+
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+
+from iii_contracts.engine.channels import CREATE, DEFAULT_BUFFER, MAX_BUFFER, CreateRequest
+from iii_kit.bus import ChannelRef, Host, Invocation, Json, Sink, Source
+from iii_kit.errors import BusError
+from iii_kit.world import World
+
+Item = str | bytes
+Direction = Literal["read", "write"]
+
+LIFETIME_S = 300.0
+"""A channel with an end that nobody took is forgotten after this long."""
+
+SWEEP_S = 60.0
+"""How often that is looked at."""
+
+
+class ReaderGone(Exception):
+    """Nobody will ever read what is put into this pipe."""
+
+
+class Pipe:
+    """The items between two ends, at most `capacity` of them."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._items: deque[Item] = deque()
+        self._changed: list[asyncio.Future[None]] = []
+        self.written = False
+        self.abandoned = False
+
+    async def put(self, item: Item) -> None:
+        """Add an item once there is room; raises `ReaderGone`."""
+        while len(self._items) >= self._capacity and not self.abandoned:
+            await self._change()
+        if self.abandoned:
+            raise ReaderGone
+        self._items.append(item)
+        self._wake()
+
+    async def take(self) -> Item | None:
+        """The next item, or None after the last one of a writer that is done."""
+        while not self._items:
+            if self.written or self.abandoned:
+                return None
+            await self._change()
+        item = self._items.popleft()
+        self._wake()
+        return item
+
+    def end(self) -> None:
+        """The writer is gone: nothing follows what is in the pipe."""
+        self.written = True
+        self._wake()
+
+    def abandon(self) -> None:
+        """The reader is gone: what is in the pipe is lost, and the writer hears of it at its next item."""
+        self.abandoned = True
+        self._items.clear()
+        self._wake()
+
+    async def _change(self) -> None:
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changed.append(waiting)
+        await waiting
+
+    def _wake(self) -> None:
+        if self._changed:
+            changed, self._changed = self._changed, []
+            for waiting in changed:
+                if not waiting.done():
+                    waiting.set_result(None)
+
+
+class _Channel:
+    """A pipe, its secret, and which of its ends are taken and left."""
+
+    def __init__(self, key: str, pipe: Pipe, made_at: float) -> None:
+        self.key = key
+        self.pipe = pipe
+        self.made_at = made_at
+        self.taken: set[Direction] = set()
+
+    @property
+    def over(self) -> bool:
+        """Both ends were taken and one of them is done for good."""
+        return len(self.taken) == 2 and (self.pipe.written or self.pipe.abandoned)
+
+
+class _PipeSource:
+    """The read end inside this process."""
+
+    def __init__(self, pipe: Pipe, left: Callable[[], None]) -> None:
+        self._pipe = pipe
+        self._left = left
+
+    def __aiter__(self) -> AsyncIterator[Item]:
+        return self
+
+    async def __anext__(self) -> Item:
+        item = await self._pipe.take()
+        if item is None:
+            raise StopAsyncIteration
+        return item
+
+    async def close(self) -> None:
+        """Leave."""
+        self._pipe.abandon()
+        self._left()
+
+
+class _PipeSink:
+    """The write end inside this process."""
+
+    def __init__(self, pipe: Pipe, left: Callable[[], None]) -> None:
+        self._pipe = pipe
+        self._left = left
+
+    async def send(self, item: Item) -> None:
+        """Send one item, waiting for room."""
+        if self._pipe.written:
+            raise BusError("channel_closed", "this end of the channel is closed")
+        try:
+            await self._pipe.put(item)
+        except ReaderGone:
+            raise BusError("channel_closed", "the reader of the channel is gone") from None
+
+    async def close(self) -> None:
+        """End the stream."""
+        self._pipe.end()
+        self._left()
+
+
+class Channels:
+    """All channels of one engine."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._channels: dict[str, _Channel] = {}
+
+    def __len__(self) -> int:
+        return len(self._channels)
+
+    def install(self, bus: Host) -> None:
+        """Serve `engine::channels::create` on `bus` and forget abandoned channels while it is connected."""
+        bus.serve(CREATE, self._create)
+        bus.each_epoch(self._sweeping)
+
+    def create(self, buffer: int = DEFAULT_BUFFER) -> tuple[ChannelRef, ChannelRef]:
+        """A new channel: its writer and its reader end."""
+        channel_id, key = self._world.ids.uuid(), self._world.ids.hex()
+        pipe = Pipe(min(max(buffer, 1), MAX_BUFFER))
+        self._channels[channel_id] = _Channel(key, pipe, self._world.clock.monotonic())
+        return ChannelRef(channel_id, key, "write"), ChannelRef(channel_id, key, "read")
+
+    def find(self, channel_id: str, key: str) -> bool:
+        """True when there is such a channel and `key` opens it."""
+        channel = self._channels.get(channel_id)
+        return channel is not None and hmac.compare_digest(channel.key.encode(), key.encode())
+
+    def open_source(self, ref: ChannelRef) -> Source:
+        """Take the read end; raises `BusError` `channel_not_found` or `channel_taken`."""
+        channel = self._open(ref, "read")
+        return _PipeSource(channel.pipe, partial(self._release, ref.channel_id, channel))
+
+    def open_sink(self, ref: ChannelRef) -> Sink:
+        """Take the write end; raises `BusError` `channel_not_found` or `channel_taken`."""
+        channel = self._open(ref, "write")
+        return _PipeSink(channel.pipe, partial(self._release, ref.channel_id, channel))
+
+    async def serve(self, websocket: Connection, channel_id: str, key: str, direction: Direction) -> None:
+        """Be the socket of one end until it is over; returns with the socket closed or dropped.
+
+        The caller has answered an unknown channel (`find`) in the handshake. An end that is taken is closed at once.
+        """
+        channel = self._channels.get(channel_id) if self.find(channel_id, key) else None
+        if channel is None or direction in channel.taken:
+            await websocket.close()
+            return
+        channel.taken.add(direction)
+        # A writer that is held back reads no pongs: a slow reader must not cost it its connection.
+        websocket.ping_timeout = None
+        try:
+            if direction == "write":
+                await _write_from(websocket, channel.pipe)
+            else:
+                await _read_to(websocket, channel.pipe)
+        finally:
+            if direction == "write":
+                channel.pipe.end()
+            else:
+                channel.pipe.abandon()
+            self._release(channel_id, channel)
+
+    def sweep(self) -> None:
+        """Forget channels that are over or too old to have an end that nobody took."""
+        oldest = self._world.clock.monotonic() - LIFETIME_S
+        for channel_id, channel in list(self._channels.items()):
+            if channel.over:
+                del self._channels[channel_id]
+            elif len(channel.taken) < 2 and channel.made_at <= oldest:
+                del self._channels[channel_id]
+                if "read" not in channel.taken:
+                    channel.pipe.abandon()
+                else:
+                    channel.pipe.end()
+
+    async def _create(self, request: CreateRequest, _: Invocation) -> Json:
+        size = DEFAULT_BUFFER if request.buffer_size is None else request.buffer_size
+        writer, reader = self.create(size)
+        return {"writer": writer.to_json(), "reader": reader.to_json()}
+
+    def _open(self, ref: ChannelRef, direction: Direction) -> _Channel:
+        channel = self._channels.get(ref.channel_id) if self.find(ref.channel_id, ref.access_key) else None
+        if channel is None:
+            raise BusError("channel_not_found", "Channel not found")
+        if direction in channel.taken:
+            raise BusError("channel_taken", f"the {direction} end of the channel is taken")
+        channel.taken.add(direction)
+        return channel
+
+    def _release(self, channel_id: str, channel: _Channel) -> None:
+        if channel.over:
+            self._channels.pop(channel_id, None)
+
+    async def _sweeping(self) -> None:
+        while True:
+            await self._world.clock.sleep(SWEEP_S)
+            self.sweep()
+
+
+async def _write_from(websocket: Connection, pipe: Pipe) -> None:
+    """Move what the writer sends into the pipe; a writer whose reader left is dropped without a close frame."""
+    try:
+        async for item in websocket:
+            await pipe.put(item)
+    except ConnectionClosed:
+        return
+    except ReaderGone:
+        _drop(websocket)
+
+
+async def _read_to(websocket: Connection, pipe: Pipe) -> None:
+    """Send what is in the pipe, then a close frame without a code. What the reader sends is read and dropped."""
+    listening = asyncio.create_task(_listen(websocket, pipe.abandon))
+    try:
+        while (item := await pipe.take()) is not None:
+            await websocket.send(item)
+        if not pipe.abandoned:
+            await _close_plainly(websocket)
+    except ConnectionClosed:
+        return
+    finally:
+        listening.cancel()
+
+
+async def _listen(websocket: Connection, left: Callable[[], None]) -> None:
+    try:
+        async for _ in websocket:
+            pass
+    except ConnectionClosed:
+        pass
+    left()
+
+
+async def _close_plainly(websocket: Connection) -> None:
+    """Close with an empty close frame: `Connection.close` can only send one with a code."""
+    try:
+        async with websocket.send_context():
+            websocket.protocol.send_close()
+    except ConnectionClosed:
+        pass
+
+
+def _drop(websocket: Connection) -> None:
+    cast("asyncio.Transport", cast("Any", websocket).transport).abort()
