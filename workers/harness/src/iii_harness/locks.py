@@ -8,7 +8,7 @@ nobody holds or awaits costs no memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ class Locks:
         self._entries: dict[str, _Entry] = {}
 
     @asynccontextmanager
-    async def hold(self, key: str) -> AsyncIterator[None]:
+    async def hold(self, key: str) -> AsyncGenerator[None]:
         """Wait for the lock of `key` and hold it for the block."""
         entry = self._entries.setdefault(key, _Entry())
         entry.users += 1
