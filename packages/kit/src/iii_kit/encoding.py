@@ -1,12 +1,14 @@
 """JSON on the bus: checked, then encoded once (engine spec 2.3, 2.4, 21.12 item 19).
 
 A frame with NaN, an infinity, a lone surrogate or more than 127 levels is unreadable for the engine and never
-answered, so such a value is refused here, naming its place, before anything is sent.
+answered, so such a value is refused here, naming its place, before anything is sent. The check runs on every call: a
+quick pass says yes or no, and only a no is followed by the search for the place.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from math import isfinite
 from typing import Any, cast
 
 import msgspec
@@ -21,13 +23,18 @@ MAX_BYTES = 64 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_kind_of = cast("Callable[[Any], Any]", type)
 
 
 def encode(value: Any, *, limit: int = MAX_BYTES) -> bytes:
     """The JSON bytes of `value`. Raises `Unencodable` naming the path, or `PayloadTooLarge`."""
-    _check(value, "$", 0)
+    if not _is_plain(value, 0):
+        _find_problem(value, "$", 0)
     try:
         data = _encode(value)
+    except UnicodeEncodeError:
+        _find_surrogate(value, "$")
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise Unencodable("$", str(error)) from error
     if len(data) > limit:
@@ -45,39 +52,64 @@ def copy(value: Any) -> Any:
     return _decode(encode(value))
 
 
-def _check(value: Any, path: str, depth: int) -> None:
-    kind: type[Any] = type(value)
-    if kind is str:
-        if not value.isascii():
-            _check_text(value, path)
-    elif kind is dict:
-        _check_depth(path, depth)
-        for key, item in cast("dict[Any, Any]", value).items():
-            if type(key) is not str:
-                raise Unencodable(path, f"object key {key!r} is not a string")
-            if not key.isascii():
-                _check_text(key, path)
-            inner: type[Any] = type(item)
-            if inner is not int and inner is not bool and item is not None:
-                _check(item, f"{path}.{key}", depth + 1)
+def _is_plain(value: Any, depth: int) -> bool:
+    """True when `value` holds nothing but JSON (surrogates aside, which the encoder finds) within `MAX_DEPTH`."""
+    kind = _kind_of(value)
+    if kind is dict:
+        for key in value:
+            if _kind_of(key) is not str:
+                return False
+        items = value.values()
     elif kind is list or kind is tuple:
-        _check_depth(path, depth)
-        for index, item in enumerate(cast("list[Any]", value)):
-            _check(item, f"{path}[{index}]", depth + 1)
+        items = value
     elif kind is float:
-        if not math.isfinite(value):
+        return isfinite(value)
+    else:
+        return value is None or kind is str or kind is int or kind is bool
+    if depth >= MAX_DEPTH:
+        return False
+    for item in items:
+        kind = _kind_of(item)
+        if kind is str or kind is int or item is None or kind is bool:
+            continue
+        if not _is_plain(item, depth + 1):
+            return False
+    return True
+
+
+def _find_problem(value: Any, path: str, depth: int) -> None:
+    kind = _kind_of(value)
+    if kind is dict or kind is list or kind is tuple:
+        if depth >= MAX_DEPTH:
+            raise Unencodable(path, f"nested deeper than {MAX_DEPTH} levels")
+        for place, item in _places(value, path):
+            _find_problem(item, place, depth + 1)
+    elif kind is float:
+        if not isfinite(value):
             raise Unencodable(path, f"{value} is not a JSON number")
-    elif value is not None and kind is not int and kind is not bool:
+    elif value is not None and kind is not str and kind is not int and kind is not bool:
         raise Unencodable(path, f"a value of type {kind.__name__} is not JSON")
 
 
-def _check_depth(path: str, depth: int) -> None:
-    if depth >= MAX_DEPTH:
-        raise Unencodable(path, f"nested deeper than {MAX_DEPTH} levels")
+def _find_surrogate(value: Any, path: str) -> None:
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Unencodable(path, "text holds a lone surrogate") from None
+    elif isinstance(value, (dict, list, tuple)):
+        for place, item in _places(value, path):
+            _find_surrogate(item, place)
 
 
-def _check_text(text: str, path: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise Unencodable(path, "text holds a lone surrogate") from None
+def _places(container: Any, path: str) -> list[tuple[str, Any]]:
+    """The members of a container with their places; a bad key of an object is a problem of the object."""
+    if not isinstance(container, dict):
+        return [(f"{path}[{index}]", item) for index, item in enumerate(container)]
+    places: list[tuple[str, Any]] = []
+    for key, item in cast("dict[Any, Any]", container).items():
+        if not isinstance(key, str):
+            raise Unencodable(path, f"object key {key!r} is not a string")
+        _find_surrogate(key, path)
+        places.append((f"{path}.{key}", item))
+    return places

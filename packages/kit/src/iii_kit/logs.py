@@ -1,7 +1,7 @@
 """Logs of a process: structlog, one JSON object per line on stderr, with the session, turn and trace it speaks of.
 
-Records of the standard library's loggers (the SDK, websockets, uvicorn) take the same form. Secrets and payloads never go
-into a log line: callers log ids, codes and counts.
+Records of the standard library's loggers (the SDK, websockets, uvicorn) take the same form. Secrets and payloads never
+go into a log line: callers log ids, codes and counts.
 """
 
 from __future__ import annotations

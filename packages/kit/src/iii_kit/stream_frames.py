@@ -145,9 +145,9 @@ class FrameReader:
                 self._base["content"] = []
         if not self._texts or self._base is None:
             return
-        content: list[Any] = self._base["content"]
-        last: Any = content[-1] if content else None
-        if not isinstance(last, dict) or cast("dict[str, Any]", last).get("type") != self._kind:
+        content = cast("list[Any]", self._base["content"])
+        last = cast("dict[str, Any]", content[-1]) if content and isinstance(content[-1], dict) else {}
+        if last.get("type") != self._kind:
             last = {"type": self._kind, "text": ""}
             content.append(last)
         last["text"] = str(last.get("text") or "") + "".join(self._texts)

@@ -6,7 +6,7 @@ carrier without running a propagator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ def carrier() -> Carrier:
 
 
 @contextmanager
-def received(carried: Carrier) -> Iterator[None]:
+def received(carried: Carrier) -> Generator[None]:
     """Work inside the context that a frame carried, and in no other: nothing of the surrounding one stays visible."""
     if carried == NOTHING and not otel_context.get_current():
         yield
@@ -56,7 +56,7 @@ def received(carried: Carrier) -> Iterator[None]:
 
 
 @contextmanager
-def with_baggage_of(text: str | None) -> Iterator[None]:
+def with_baggage_of(text: str | None) -> Generator[None]:
     """Work with the baggage that came along; the current span stays (engine spec 21.11: the SDK hands on none)."""
     if not text:
         yield
@@ -69,7 +69,7 @@ def with_baggage_of(text: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def tagged(entries: Mapping[str, str]) -> Iterator[None]:
+def tagged(entries: Mapping[str, str]) -> Generator[None]:
     """Work with these baggage entries set: spans started inside carry them as attributes, calls as baggage."""
     context = otel_context.get_current()
     for name, value in entries.items():
