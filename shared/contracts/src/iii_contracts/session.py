@@ -22,6 +22,7 @@ INVALID_CURSOR = "session/invalid_cursor"
 INVALID_REQUEST = "session/invalid_request"
 ATTACHMENT_TOO_LARGE = "session/attachment_too_large"
 ATTACHMENT_IN_USE = "session/attachment_in_use"
+STORAGE = "session/storage"
 
 Filter = Annotated[dict[str, Json], Field(description="Keys that must equal those of the session's metadata.")]
 OneSession = Annotated[str, Field(description="Only this session.")]

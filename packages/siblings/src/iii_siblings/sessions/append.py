@@ -1,0 +1,169 @@
+"""Appending entries and moving the active leaf (siblings 3.2, 3.4)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from iii_contracts import session as contract
+from iii_contracts.session_calls import AppendManyRequest, AppendRequest, SetActiveLeafRequest
+from iii_kit.bus import Json
+from iii_kit.errors import CodedError
+from iii_kit.storage import Tx
+from iii_siblings.sessions.events import Subject
+from iii_siblings.sessions.parts import Parts
+from iii_siblings.sessions.path import entry_id_at, extend, find, locate, parent_of
+from iii_siblings.sessions.schema import Head, encode, head_of
+
+MAX_BODY = 32 * 1024 * 1024
+"""Bytes of one encoded message or record."""
+
+INSERT = (
+    "INSERT INTO entries(position, session, entry_id, role, timestamp, revision, origin, body) "
+    "VALUES(?, ?, ?, ?, ?, 0, ?, ?)"
+)
+
+
+def append(parts: Parts, tx: Tx, request: AppendRequest) -> Json:
+    """`session::append`: session, exactly one payload, known entry id, parent; then the entry."""
+    head = head_of(tx, request.session_id)
+    message, custom = request.message, request.custom
+    if (message is None) == (custom is None):
+        raise CodedError(contract.INVALID_REQUEST, "give exactly one of `message` and `custom`")
+    if request.entry_id is not None:
+        stored = _stored(tx, head, request.entry_id)
+        if stored is not None:
+            return stored
+    parent = _parent(tx, head, request.parent_id)
+    entry_id = request.entry_id or f"e_{parts.world.ids.uuid()}"
+    payload: dict[str, Any] = {"message": message}
+    if custom is not None:
+        payload = {"custom": {"custom_type": custom.custom_type, "data": custom.data}}
+    parent_id = entry_id_at(tx, parent)
+    timestamp = parts.now()
+    position = _insert(parts, tx, head, Entry(entry_id, parent, parent_id, payload, request.origin, timestamp))
+    _advance(tx, head, position, int(message is not None), timestamp)
+    return {"entry_id": entry_id, "parent_id": parent_id, "timestamp": timestamp}
+
+
+def append_many(parts: Parts, tx: Tx, request: AppendManyRequest) -> Json:
+    """`session::append-many`: a chain of messages under fresh ids."""
+    head = head_of(tx, request.session_id)
+    if not request.messages:
+        raise CodedError(contract.EMPTY_BATCH, "`messages`: at least one message is needed")
+    position = _parent(tx, head, request.parent_id)
+    parent_id = entry_id_at(tx, position)
+    timestamp = parts.now()
+    entry_ids: list[str] = []
+    for message in request.messages:
+        entry_id = f"e_{parts.world.ids.uuid()}"
+        entry = Entry(entry_id, position, parent_id, {"message": message}, request.origin, timestamp)
+        position = _insert(parts, tx, head, entry)
+        parent_id = entry_id
+        entry_ids.append(entry_id)
+    _advance(tx, head, cast("int", position), len(entry_ids), timestamp)
+    return {"entry_ids": entry_ids, "last_entry_id": entry_ids[-1]}
+
+
+def set_active_leaf(parts: Parts, tx: Tx, request: SetActiveLeafRequest) -> Json:
+    """`session::set-active-leaf`: the next append follows this entry; tells nobody."""
+    head = head_of(tx, request.session_id)
+    position = locate(tx, head.key, request.entry_id)
+    if position != head.active_leaf:
+        tx.execute(
+            "UPDATE sessions SET active_leaf = ?, updated_at = ? WHERE key = ?", (position, parts.now(), head.key)
+        )
+    return {"active_leaf": request.entry_id}
+
+
+class Entry:
+    """One entry on its way in."""
+
+    __slots__ = ("entry_id", "origin", "parent", "parent_id", "payload", "timestamp")
+
+    def __init__(
+        self,
+        entry_id: str,
+        parent: int | None,
+        parent_id: str | None,
+        payload: dict[str, Any],
+        origin: dict[str, Any] | None,
+        timestamp: int,
+    ) -> None:
+        self.entry_id = entry_id
+        self.parent = parent
+        self.parent_id = parent_id
+        self.payload = payload
+        self.origin = origin
+        self.timestamp = timestamp
+
+    def told(self, session_id: str) -> dict[str, Any]:
+        """The payload of `session::message-added`."""
+        told: dict[str, Any] = {
+            "session_id": session_id,
+            "entry_id": self.entry_id,
+            "parent_id": self.parent_id,
+            **self.payload,
+            "timestamp": self.timestamp,
+        }
+        if self.origin is not None:
+            told["origin"] = self.origin
+        return told
+
+
+def body_text(name: str, body: Any) -> str:
+    """JSON text of a message or record. Raises `session/invalid_request` naming the limit when it is too large."""
+    text = encode(body)
+    if len(text) > MAX_BODY // 4 and len(text.encode()) > MAX_BODY:
+        raise CodedError(
+            contract.INVALID_REQUEST, f"`{name}`: {len(text.encode())} bytes of JSON, over the limit of {MAX_BODY}"
+        )
+    return text
+
+
+def check_user_text(message: dict[str, Any], place: str) -> None:
+    """Refuse a user message with an empty text block: providers refuse it for as long as the session lives."""
+    if message["role"] != "user":
+        return
+    for index, block in enumerate(message["content"]):
+        if block["type"] == "text" and not block["text"]:
+            raise CodedError(contract.INVALID_REQUEST, f"`{place}.{index}.text`: must have at least 1 character")
+
+
+def _stored(tx: Tx, head: Head, entry_id: str) -> Json:
+    row = tx.execute(
+        "SELECT position, timestamp FROM entries WHERE session = ? AND entry_id = ?", (head.key, entry_id)
+    ).fetchone()
+    if row is None:
+        return None
+    position, timestamp = row
+    return {"entry_id": entry_id, "parent_id": entry_id_at(tx, parent_of(tx, position)), "timestamp": timestamp}
+
+
+def _parent(tx: Tx, head: Head, parent_id: str | None) -> int | None:
+    if parent_id is None:
+        return head.active_leaf
+    position = find(tx, head.key, parent_id)
+    if position is None:
+        raise CodedError(contract.PARENT_NOT_FOUND, f"no entry {parent_id!r} in this session")
+    return position
+
+
+def _insert(parts: Parts, tx: Tx, head: Head, entry: Entry) -> int:
+    message = entry.payload.get("message")
+    if message is not None:
+        check_user_text(message, "message.content")
+    role = None if message is None else message["role"]
+    text = body_text("custom", entry.payload["custom"]) if message is None else body_text("message", message)
+    position = extend(tx, head.key, entry.parent)
+    origin = None if entry.origin is None else encode(entry.origin)
+    tx.execute(INSERT, (position, head.key, entry.entry_id, role, entry.timestamp, origin, text))
+    subject = Subject(head.session_id, head.metadata, role)
+    parts.events.tell(tx, contract.MESSAGE_ADDED, subject, lambda: entry.told(head.session_id))
+    return position
+
+
+def _advance(tx: Tx, head: Head, leaf: int, messages: int, now: int) -> None:
+    tx.execute(
+        "UPDATE sessions SET active_leaf = ?, message_count = message_count + ?, updated_at = ? WHERE key = ?",
+        (leaf, messages, now, head.key),
+    )
