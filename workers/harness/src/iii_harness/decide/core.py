@@ -1,0 +1,205 @@
+"""`decide`: what a step does next, for every event (harness-loop 6, 8, 11).
+
+Total over the events of a turn of one agent. The record that comes back is the one to go on with; its writes are in
+the order in which any prefix may be all that survives.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from iii_harness.decide import ending, entry_ids
+from iii_harness.decide.calls import Walk, settled, walk
+from iii_harness.decide.decision import (
+    Append,
+    Cut,
+    Decision,
+    Delivered,
+    Drain,
+    Drained,
+    End,
+    Enqueue,
+    Event,
+    Facts,
+    Generated,
+    Invoke,
+    Park,
+    Prepare,
+    Project,
+    Ready,
+    Reload,
+    Reloaded,
+    Returned,
+    Rewrite,
+    Save,
+    Stream,
+    Unfit,
+    View,
+    Write,
+)
+from iii_harness.decide.failure import EMPTY_CONTEXT, generation_failure, own_failure
+from iii_harness.decide.plan import calls_of, renamed
+from iii_harness.decide.results import Result, capped
+from iii_harness.ports import Message
+from iii_harness.record import Generation, TurnRecord
+
+
+def decide(record: TurnRecord | None, view: View, event: Event, facts: Facts) -> Decision:
+    """The next move of the session's turn."""
+    if isinstance(event, Delivered):
+        return _delivered(record, view, event, facts)
+    if record is None:
+        return Decision(None, [], Park(skipped=True))
+    match event:
+        case Drained():
+            return _drained(record, facts)
+        case Ready():
+            return _ready(record, view, event, facts)
+        case Unfit(failure):
+            return ending.failed(record, [], failure, view, facts)
+        case Generated():
+            return _generated(record, view, event, facts)
+        case Reloaded(message):
+            return _goes_on(record, [], message, view, facts)
+        case Returned():
+            return _returned(record, view, event, facts)
+        case Cut():
+            return ending.cancelled(record, [], view, facts)
+        case _:
+            assert_never(event)
+
+
+def _delivered(record: TurnRecord | None, view: View, event: Delivered, facts: Facts) -> Decision:
+    """The guards of 6.2: anything but the record's own step is dropped."""
+    skipped = Decision(record, [], Park(skipped=True))
+    if record is None or record.turn_id != event.turn_id:
+        return skipped
+    if record.step != event.step:
+        # The write of the next step survived and its enqueue did not: the redelivered step before it makes up for that.
+        lost = record.step == event.step + 1 and record.status == "running" and not facts.scheduled
+        return Decision(record, [Enqueue(record)], Park(skipped=True)) if lost else skipped
+    if record.terminal:
+        # The process died between the end of the turn and its telling: tell it again.
+        return Decision(record, [], End(_reason(record)))
+    if record.status != "running":
+        return skipped
+    if record.abort or facts.stopped:
+        return ending.cancelled(record, [], view, facts)
+    if record.generated is not None and record.generated.step == record.step:
+        return Decision(record, [], Reload())
+    return Decision(record, [], Drain())
+
+
+def _reason(record: TurnRecord) -> str | None:
+    return "stopped" if record.status == "cancelled" else record.result_error
+
+
+def _drained(record: TurnRecord, facts: Facts) -> Decision:
+    if record.turn_count >= record.options.max_turns:
+        return ending.out_of_turns(record, facts)
+    return Decision(record, [], Prepare())
+
+
+def _ready(record: TurnRecord, view: View, event: Ready, facts: Facts) -> Decision:
+    """The placeholder of the reply and the record that names its generation, before the model is asked."""
+    if facts.stopped:
+        return ending.cancelled(record, [], view, facts)
+    if not event.sendable:
+        failure = own_failure(EMPTY_CONTEXT, "context_assembly", "the window holds no message")
+        return ending.failed(record, [], failure, view, facts)
+    writes: list[Write] = []
+    turn, step = record.turn_id, record.step
+    if event.runtime_context is not None:
+        aid = {"aid": event.runtime_context}
+        writes.append(Append(entry_ids.runtime_context(turn, step), custom_type="runtime_context", data=aid))
+    if event.move is not None:
+        writes.append(Append(entry_ids.order(turn, step), custom_type="message_order", data=event.move.to_json()))
+    for entry_id, notice in event.notices:
+        data = {"kind": notice.kind, "text": notice.text, "message": notice_message(notice.text, facts.now_ms)}
+        writes.append(Append(entry_id, custom_type="model_notice", data=data))
+    placeholder: Message = {
+        "role": "assistant",
+        "content": [],
+        "stop_reason": "end",
+        "model": record.options.model,
+        "provider": record.options.provider or "",
+        "timestamp": facts.now_ms,
+    }
+    asked = replace(record, stream_request_id=record.request_id, updated_at=facts.now_ms)
+    if event.acknowledged is not None:
+        asked = replace(asked, functions_acknowledged=event.acknowledged)
+    writes += [Append(entry_ids.assistant(turn, step), placeholder), Save(asked)]
+    return Decision(asked, [*writes, Project("working", f"waiting for {record.options.model}")], Stream())
+
+
+def notice_message(text: str, now_ms: int) -> Message:
+    """A notice as the model gets it."""
+    return {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": now_ms}
+
+
+def _generated(record: TurnRecord, view: View, event: Generated, facts: Facts) -> Decision:
+    """The end of a generation (6.5): count it, then cancel, fail or resume, or go on with its calls."""
+    message = event.message
+    content: Any = renamed(message.get("content"), step=record.step, used=record.calls)
+    if message.get("stop_reason") == "aborted":
+        content = _without_empty_calls(content)
+    message = {**message, "content": content}
+    counted = replace(
+        record,
+        turn_count=record.turn_count + 1,
+        watermark_entry_id=view.leaf or record.watermark_entry_id,
+        updated_at=facts.now_ms,
+    )
+    rewrite: list[Write] = [Rewrite(entry_ids.assistant(record.turn_id, record.step), message)]
+    if facts.stopped or record.abort or message.get("stop_reason") == "aborted":
+        return ending.cancelled(counted, rewrite, view, facts)
+    if not event.ok:
+        failure = generation_failure(message, event.error)
+        return ending.broken(counted, rewrite, message, failure, view, facts)
+    stop_reason = str(message.get("stop_reason", "end"))
+    consumed = replace(counted, generated=Generation(step=record.step, stop_reason=stop_reason))
+    told = ending.recovered(counted, facts)
+    way = walk(consumed, message, view, facts)
+    if told or way.answered:
+        # The mark of the generation is durable before a result: a result whose call could vanish again is an orphan.
+        rewrite.append(Save(consumed))
+    return _along(way, [*rewrite, *told], message, facts)
+
+
+def _goes_on(record: TurnRecord, before: list[Write], message: Message, view: View, facts: Facts) -> Decision:
+    """The calls of a persisted reply, up to the next one to invoke; a stop ends it before that."""
+    if facts.stopped or record.abort:
+        return ending.cancelled(record, before, view, facts)
+    return _along(walk(record, message, view, facts), before, message, facts)
+
+
+def _along(way: Walk, before: list[Write], message: Message, facts: Facts) -> Decision:
+    """Invoke the next call; after the last one, the next step or the end."""
+    writes: list[Write] = [*before, *way.answered]
+    if way.call is not None:
+        return Decision(way.record, [*writes, Save(way.record)], Invoke(way.call))
+    if calls_of(message.get("content")) or facts.steered:
+        return ending.advanced(way.record, writes, facts)
+    return ending.completed(way.record, writes, message, facts)
+
+
+def _returned(record: TurnRecord, view: View, event: Returned, facts: Facts) -> Decision:
+    """The result of an invoked call into the transcript, then on to the next."""
+    after = settled(record, event.call, event.result)
+    shown = event.result
+    if event.presented is not None:
+        after = replace(after, function_contract_ledger=event.presented.ledger)
+        if event.presented.content is not None:
+            shown = Result(event.presented.content, shown.details, shown.is_error)
+    call = event.call
+    entry = ending.result_entry(after, call.id, call.target, capped(shown, facts.max_result_bytes), facts)
+    assert view.message is not None, "a call is invoked only for a reply"
+    return _goes_on(after, [entry], view.message, view, facts)
+
+
+def _without_empty_calls(content: Any) -> Any:
+    """An aborted reply without the calls whose arguments never came."""
+    empty = {id(block) for block in calls_of(content) if block.get("arguments") in (None, "", {})}
+    return [block for block in content if id(block) not in empty] if empty else content

@@ -1,0 +1,207 @@
+"""The messages a model is sent (harness-loop 12.2, 12.4, 12.8): derived from the log alone, a pure function of it.
+
+So every later step replays the same prefix: entries are only added behind, and the one kind of move (a user message
+that arrived between a reply and its results) is itself an entry of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from iii_harness.decide import synthetic
+from iii_harness.decide.plan import calls_of
+from iii_harness.ports import Item, Message
+
+NOTICE = "model_notice"
+ORDER = "message_order"
+COMPACTION = "compaction"
+RUNTIME_CONTEXT = "runtime_context"
+
+
+class Entry(NamedTuple):
+    """One message of the window and the transcript entry it comes from."""
+
+    entry_id: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A `message_order` entry that is new in this step: the ids go right behind `after`."""
+
+    after: str
+    moved: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry's data."""
+        return {"after": self.after, "moved": list(self.moved)}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What the log gives the model, in order."""
+
+    entries: list[Entry]
+    summary: str | None = None
+    move: Move | None = None
+
+
+def window(path: Sequence[Item], *, own_reply: str, watermark: str | None) -> Window:
+    """The window of a step whose reply is `own_reply` and whose previous generation saw the path up to `watermark`."""
+    logged = _logged(path, own_reply)
+    for item in path:
+        if item.custom_type == ORDER:
+            logged = _moved(logged, item.data)
+    entries, summary = _opened(path, logged)
+    move = _late_arrivals(path, entries, watermark)
+    return Window(_moved(entries, move.to_json()) if move else entries, summary, move)
+
+
+def messages_of(entries: Sequence[Entry]) -> list[Message]:
+    """The messages to send, with every call answered: orphans get a synthetic result in this copy alone (12.8)."""
+    answered = {e.message.get("function_call_id") for e in entries if e.message.get("role") == "function_result"}
+    last_reply = max((i for i, e in enumerate(entries) if e.message.get("role") == "assistant"), default=-1)
+    messages: list[Message] = []
+    for index, entry in enumerate(entries):
+        messages.append(entry.message)
+        if entry.message.get("role") == "assistant":
+            for call in calls_of(entry.message.get("content")):
+                if call.get("id") not in answered:
+                    messages.append(_orphan(call, entry.message, last=index == last_reply))
+    return messages
+
+
+def _logged(path: Sequence[Item], own_reply: str) -> list[Entry]:
+    """Messages and replayed notices in log order, without what no model is sent."""
+    answered: set[Any] | None = None
+    entries: list[Entry] = []
+    for item in path:
+        message = item.message
+        if message is None:
+            sent = _field(item.data, "message") if item.custom_type == NOTICE else None
+            if isinstance(sent, dict):
+                entries.append(Entry(item.entry_id, cast("Message", sent)))
+            continue
+        if message.get("role") == "custom":
+            continue
+        if item.entry_id == own_reply:
+            answered = _answered(path) if answered is None else answered
+            if not any(call.get("id") in answered for call in calls_of(message.get("content"))):
+                continue
+        entries.append(Entry(item.entry_id, _without_files(message)))
+    return entries
+
+
+def _answered(path: Sequence[Item]) -> set[Any]:
+    return {
+        item.message.get("function_call_id")
+        for item in path
+        if item.message is not None and item.message.get("role") == "function_result"
+    }
+
+
+def _without_files(message: Message) -> Message:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    blocks = cast("list[Any]", content)
+    kept = [block for block in blocks if _field(block, "type") != "file"]
+    return message if len(kept) == len(blocks) else {**message, "content": kept}
+
+
+def _field(value: Any, key: str) -> Any:
+    return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+
+
+def _moved(entries: list[Entry], data: Any) -> list[Entry]:
+    """The entries after one stored move; unknown ids are ignored."""
+    ids, after = _field(data, "moved"), _field(data, "after")
+    if not isinstance(ids, list) or not _all_text(cast("list[Any]", ids)):
+        return entries
+    wanted = set(cast("list[str]", ids))
+    moving = [entry for entry in entries if entry.entry_id in wanted and entry.entry_id != after]
+    if not moving or not any(entry.entry_id == after for entry in entries):
+        return entries
+    by_id = {entry.entry_id: entry for entry in moving}
+    in_order = [by_id[entry_id] for entry_id in dict.fromkeys(cast("list[str]", ids)) if entry_id in by_id]
+    result: list[Entry] = []
+    for entry in entries:
+        if entry.entry_id in by_id:
+            continue
+        result.append(entry)
+        if entry.entry_id == after:
+            result.extend(in_order)
+    return result
+
+
+def _all_text(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _opened(path: Sequence[Item], logged: list[Entry]) -> tuple[list[Entry], str | None]:
+    """The window from the compaction anchor on, and the summary of what lies before it (12.4)."""
+    anchor = next((item for item in reversed(path) if item.custom_type == COMPACTION), None)
+    summary = _field(anchor.data, "summary") if anchor is not None else None
+    if anchor is None or not isinstance(summary, str):
+        return logged, None
+    data = cast("dict[str, Any]", anchor.data)
+    if "tail_start_entry_id" in data and data["tail_start_entry_id"] is None:
+        position = {item.entry_id: index for index, item in enumerate(path)}
+        opened = position[anchor.entry_id]
+        return [entry for entry in logged if position[entry.entry_id] > opened], summary
+    boundary: Any = data.get("tail_start_entry_id")
+    start = next((index for index, entry in enumerate(logged) if entry.entry_id == boundary), None)
+    return (logged, summary) if start is None else (logged[start:], summary)
+
+
+def _late_arrivals(path: Sequence[Item], entries: list[Entry], watermark: str | None) -> Move | None:
+    """User messages logged after `watermark` that stand before the last reply or its results (12.2 step 4)."""
+    if watermark is None:
+        return None
+    reply = next((i for i in range(len(entries) - 1, -1, -1) if entries[i].message.get("role") == "assistant"), None)
+    if reply is None:
+        return None
+    calls = {call.get("id") for call in calls_of(entries[reply].message.get("content"))}
+    end, answered = reply, set[Any]()
+    for index in range(reply + 1, len(entries)):
+        message = entries[index].message
+        if message.get("role") == "function_result" and message.get("function_call_id") in calls:
+            answered.add(message.get("function_call_id"))
+            end = index
+    if answered != calls:
+        return None
+    behind = _ids_behind(path, watermark)
+    if behind is None:
+        return None
+    late = tuple(
+        entry.entry_id
+        for index, entry in enumerate(entries[:end])
+        if index > 0 and entry.message.get("role") == "user" and entry.entry_id in behind
+    )
+    return Move(entries[end].entry_id, late) if late else None
+
+
+def _ids_behind(path: Sequence[Item], watermark: str) -> set[str] | None:
+    """Ids of the message entries behind the watermark, or None when it left the path."""
+    behind: set[str] = set()
+    for item in reversed(path):
+        if item.entry_id == watermark:
+            return behind
+        if item.message is not None:
+            behind.add(item.entry_id)
+    return None
+
+
+def _orphan(call: dict[str, Any], reply: Message, *, last: bool) -> Message:
+    result = synthetic.orphan(last=last)
+    return {
+        "role": "function_result",
+        "function_call_id": call.get("id"),
+        "function_id": call.get("function_id"),
+        "content": result.content,
+        "details": result.details,
+        "is_error": result.is_error,
+        "timestamp": reply.get("timestamp", 0),
+    }
