@@ -1,0 +1,1 @@
+"""The built-in modules of the engine: state, configuration, cron, publish and subscribe."""
