@@ -1,0 +1,71 @@
+"""A call as the router sees it, and how it ends (engine spec 3.2, 5, 6).
+
+Payloads and results stay JSON bytes between the worker that wrote them and the worker that reads them, so that values
+keep their exact form and nothing is shared between workers of one process.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from iii_kit.errors import BusError, EpochEnded
+
+if TYPE_CHECKING:
+    from iii_embedded.workers import Worker
+
+NULL = b"null"
+"""The JSON bytes of null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The error of a call, as it stands on the wire."""
+
+    code: str
+    message: str
+    stacktrace: str | None = None
+
+    @staticmethod
+    def of(error: BaseException) -> Failure:
+        """What the caller of a function that raised `error` gets: codes of the bus are kept, others have none."""
+        if isinstance(error, BusError):
+            return Failure(error.code, error.message)
+        return Failure("invocation_failed", str(error), "".join(traceback.format_exception(error)))
+
+    def error(self, function_id: str) -> BusError:
+        """This failure as an exception for a caller in this process."""
+        if self.code == "epoch_ended":
+            return EpochEnded()
+        return BusError(self.code, self.message, function_id)
+
+
+Outcome: TypeAlias = bytes | Failure
+"""The JSON bytes of a result, or the failure."""
+
+Answer: TypeAlias = Callable[[Outcome], None]
+"""Takes the outcome of one call, once."""
+
+STOPPED = Failure("invocation_stopped", "Invocation stopped")
+"""The executing worker left before it answered (engine spec 4.6)."""
+
+
+@dataclass(slots=True)
+class Request:
+    """One call on its way to its function.
+
+    `worker` is the caller whose order of calls is kept; `caller_id` is what `_caller_worker_id` will say, None for
+    calls of the engine's own workers (engine spec 5.2).
+    """
+
+    function_id: str
+    data: bytes
+    namespace: str = "default"
+    worker: Worker | None = None
+    caller_id: str | None = None
+    metadata: bytes | None = None
+    traceparent: str | None = None
+    baggage: str | None = None
+    invocation_id: str | None = None

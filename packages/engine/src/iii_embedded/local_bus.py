@@ -1,0 +1,228 @@
+"""`LocalBus`: the bus of a worker in the engine's own process (design "One Bus, two wires").
+
+Arguments and results are encoded once, checked, and decoded afresh for their reader. Calls of one caller keep their
+order. A cancelled caller forgets its answer, nothing more. After a crash every use raises `EpochEnded`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from iii_contracts.spec import FunctionSpec, TriggerSpec
+from iii_embedded.calls import Failure
+from iii_embedded.local_function import LocalFunction
+from iii_embedded.local_sequence import run_sequence
+from iii_embedded.local_worker import LocalWorker
+from iii_embedded.registry import DEFAULT, Function
+from iii_embedded.triggers import BoundTrigger, TriggerType, candidates
+from iii_kit.bus import (
+    Call,
+    Channel,
+    ChannelRef,
+    Handle,
+    Handler,
+    Json,
+    Opts,
+    Provider,
+    ReadHandler,
+    Sink,
+    Source,
+    TxHandler,
+)
+from iii_kit.encoding import decode, encode
+from iii_kit.errors import EpochEnded
+from iii_kit.trace import carrier
+
+if TYPE_CHECKING:
+    from iii_embedded.engine import Engine
+
+_PLAIN = Opts()
+
+
+class Registered:
+    """Something a bus has registered; `close` takes it back, once."""
+
+    def __init__(self, withdraw: Callable[[], None]) -> None:
+        self._withdraw: Callable[[], None] | None = withdraw
+
+    def close(self) -> None:
+        """Take it back."""
+        withdraw, self._withdraw = self._withdraw, None
+        if withdraw is not None:
+            withdraw()
+
+
+class LocalChannel:
+    """A channel made on this bus, with its read end."""
+
+    def __init__(self, writer: ChannelRef, source: Source) -> None:
+        self.writer = writer
+        self.source = source
+
+
+class LocalBus:
+    """A `Bus` in process. `stepwise` makes the calls of `sequence` one by one, as over a socket."""
+
+    def __init__(self, engine: Engine, worker: LocalWorker, *, stepwise: bool = False) -> None:
+        self._engine = engine
+        self.router = engine.router
+        self._worker = worker
+        self.stepwise = stepwise
+
+    @property
+    def worker_id(self) -> str:
+        """The id of this worker."""
+        return self._worker.id
+
+    @property
+    def worker(self) -> LocalWorker:
+        """The engine's side of this bus."""
+        return self._worker
+
+    # -- calling
+
+    async def call(self, fn: str, data: Json, *, opts: Opts = _PLAIN) -> Json:
+        """Call and wait for the result."""
+        return await self._send(Call(fn, data, "call", "", opts))
+
+    async def void(self, fn: str, data: Json, *, opts: Opts = _PLAIN) -> None:
+        """Send and forget."""
+        self._alive()
+        trace = carrier()
+        self.router.route(self._worker.request(Call(fn, data, "void", "", opts), *trace), None)
+
+    async def enqueue(self, queue: str, fn: str, data: Json) -> str:
+        """Hand a call to a queue; returns the receipt once the provider has accepted it."""
+        result = await self._send(Call(fn, data, "enqueue", queue))
+        return cast("dict[str, str]", result)["messageReceiptId"]
+
+    async def sequence(self, calls: Sequence[Call]) -> list[Json]:
+        """Make calls in order; those that are transactions of this engine share one commit unless `stepwise`."""
+        self._alive()
+        return await run_sequence(self, calls)
+
+    async def perform(self, call: Call) -> Json:
+        """Make one call of a sequence by itself: its result, None for a void one, the receipt for an enqueue."""
+        if call.kind == "void":
+            await self.void(call.fn, call.data, opts=call.opts)
+            return None
+        result = await self._send(call)
+        return result["messageReceiptId"] if call.kind == "enqueue" else result
+
+    async def channel(self, buffer: int = 64) -> Channel:
+        """Make a channel and take its read end."""
+        self._alive()
+        writer, reader = self._engine.channels.create(buffer)
+        return LocalChannel(writer, self._engine.channels.open_source(reader))
+
+    async def sink(self, ref: Json) -> Sink:
+        """Take the write end that a payload carried."""
+        self._alive()
+        end = ChannelRef(ref["channel_id"], ref["access_key"], cast("Literal['read', 'write']", ref["direction"]))
+        return self._engine.channels.open_sink(end)
+
+    async def _send(self, call: Call) -> Json:
+        self._alive()
+        request = self._worker.request(call, *carrier())
+        if call.kind == "enqueue":
+            outcome = await self.outcome(
+                call.opts.timeout_ms, lambda answer: self.router.enqueue(request, call.queue, answer)
+            )
+        else:
+            outcome = await self.outcome(call.opts.timeout_ms, lambda answer: self.router.route(request, answer))
+        if isinstance(outcome, Failure):
+            raise outcome.error(call.fn)
+        return decode(outcome)
+
+    def fresh_id(self) -> str:
+        """A new UUID."""
+        return self._engine.world.ids.uuid()
+
+    async def outcome(self, timeout_ms: int, send: Callable[[Callable[[Any], None]], None]) -> Any:
+        """What `send`'s answer was called with; raises `TIMEOUT` when it was not in time."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+
+        def answer(outcome: Any) -> None:
+            if not future.done():
+                future.set_result(outcome)
+
+        def expire() -> None:
+            answer(Failure("TIMEOUT", f"invocation timed out after {timeout_ms}ms"))
+
+        waiting = self._worker.waiting
+        waiting.add(future)
+        timer = loop.call_later(timeout_ms / 1000, expire)
+        try:
+            send(answer)
+            return await future
+        finally:
+            timer.cancel()
+            waiting.discard(future)
+
+    # -- serving
+
+    def serve(self, spec: FunctionSpec, run: Handler | TxHandler | ReadHandler) -> Handle:
+        """Serve a declared function."""
+        self._alive()
+        worker = self._worker
+        local = LocalFunction(spec, run, worker)
+        self._engine.registry.add(
+            Function(spec.id, DEFAULT, worker, spec.description, spec.metadata or None, local=local, spec=spec)
+        )
+        return Registered(lambda: self._engine.registry.remove(worker, spec.id))
+
+    def bind(self, trigger: str, fn: str, config: Json, *, metadata: Json = None) -> Handle:
+        """Bind a function to a trigger type, owned by this worker; a refusal is logged."""
+        self._alive()
+        binding = BoundTrigger(
+            self.fresh_id(),
+            trigger,
+            fn,
+            encode(config),
+            None if metadata is None else encode(metadata),
+            candidates=candidates(trigger, None, DEFAULT),
+            owner=self._worker,
+        )
+        self._engine.triggers.bind(binding)
+        return Registered(lambda: self._unbind(binding.id))
+
+    def provide(self, spec: TriggerSpec, on: Provider) -> Handle:
+        """Provide a trigger type."""
+        self._alive()
+        worker = self._worker
+        worker.providers[spec.id] = on
+        on.renewed()
+        self._engine.triggers.provide(LocalTriggerType(spec, worker))
+        return Registered(lambda: self._engine.triggers.retract(worker, DEFAULT, spec.id))
+
+    def each_epoch(self, run: Callable[[], Awaitable[None]]) -> Handle:
+        """Run `run` once: this connection lasts as long as the engine."""
+        self._alive()
+
+        async def epoch() -> None:
+            await run()
+
+        task = self._worker.spawn(epoch(), self._worker.report)
+        return Registered(lambda: cast("None", task.cancel()))
+
+    def close(self) -> None:
+        """Leave the engine, as a connection that ends."""
+        self._engine.leave(self._worker)
+
+    def _unbind(self, binding_id: str) -> None:
+        self._engine.triggers.unbind(binding_id)
+
+    def _alive(self) -> None:
+        if self._worker.gone:
+            raise EpochEnded
+
+
+class LocalTriggerType(TriggerType):
+    """A trigger type declared by a contract; its schemas are made when somebody asks."""
+
+    def __init__(self, spec: TriggerSpec, provider: LocalWorker) -> None:
+        super().__init__(spec.id, DEFAULT, provider, spec.description)
+        self.spec = spec

@@ -1,0 +1,174 @@
+"""Running a function of this process: decode, validate, run, encode (design "One Bus, two wires"; engine spec 5.3, 23).
+
+The three kinds of handlers run where they belong: an async one as a task in a clean context, a `TxHandler` in the
+writer under its savepoint, a `ReadHandler` on a read-only connection, or at once when it is bounded. A caller's reads
+wait for its own earlier writes. The result is encoded once, inside the transaction where there is one, so that a result
+that JSON cannot carry rolls its writes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import BaseModel
+
+from iii_contracts.spec import CALLER, FunctionSpec
+from iii_embedded.calls import NULL, Answer, Failure, Request
+from iii_embedded.routing import refuse
+from iii_kit.bus import Call, Handler, Invocation, ReadHandler, TxHandler
+from iii_kit.encoding import decode, encode
+from iii_kit.errors import BusError, CodedError
+from iii_kit.logs import logger
+from iii_kit.storage import Reader, Tx
+from iii_kit.trace import Carrier, received
+
+if TYPE_CHECKING:
+    from iii_embedded.local_worker import LocalWorker
+
+_log = logger(__name__)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A call whose request has been validated."""
+
+    request: Any
+    invocation: Invocation
+
+
+class LocalFunction:
+    """A declared function and its handler, served by a worker of this process."""
+
+    def __init__(self, spec: FunctionSpec, run: Handler | TxHandler | ReadHandler, worker: LocalWorker) -> None:
+        self.spec = spec
+        self.worker = worker
+        self.run = run
+        self._start: Callable[[Prepared, Request, Answer | None], None]
+        if isinstance(run, TxHandler):
+            self._start = self._start_write
+        elif isinstance(run, ReadHandler):
+            self._start = self._start_read
+        else:
+            self._start = self._start_task
+
+    def start(self, request: Request, answer: Answer | None) -> None:
+        """Begin a call; `answer` hears how it ended. Never raises."""
+        try:
+            prepared = self.prepare(request)
+            self._start(prepared, request, answer)
+        except Exception as error:
+            refuse(request, answer, self.failure(error))
+
+    def prepare(self, request: Request) -> Prepared:
+        """The validated request of a call; raises the error of a payload that does not fit."""
+        data = decode(request.data)
+        caller = request.caller_id
+        if caller is None and type(data) is dict:
+            caller = cast("dict[str, Any]", data).get(CALLER)
+        parsed, problem = self.spec.parse(data)
+        if problem is not None:
+            raise unfit(self.spec, problem)
+        metadata = None if request.metadata is None else decode(request.metadata)
+        return Prepared(parsed, Invocation(self.spec.id, caller, metadata, request.traceparent, request.baggage))
+
+    def write_job(self, prepared: Prepared) -> Callable[[Tx], bytes]:
+        """The transaction of a prepared call of a `TxHandler`."""
+        run = cast("TxHandler", self.run).run
+
+        def job(tx: Tx) -> bytes:
+            return encoded(run(tx, prepared.request, prepared.invocation))
+
+        return job
+
+    def failure(self, error: BaseException) -> Failure:
+        """The failure of a call; what is no error of the bus is logged with its traceback."""
+        if not isinstance(error, BusError):
+            _log.error("handler_failed", function=self.spec.id, exc_info=error)
+        return Failure.of(error)
+
+    def _start_write(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+        sent = self.worker.sender(request.traceparent, request.baggage)
+        future = asyncio.ensure_future(self.worker.store.submit(self.write_job(prepared), after=sent))
+        if request.worker is not None:
+            request.worker.last_write = future
+        future.add_done_callback(lambda done: self._settle(done, request, answer))
+
+    def _start_read(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+        earlier = None if request.worker is None else request.worker.last_write
+        if earlier is None or earlier.done():
+            self._read(prepared, request, answer)
+        else:
+            earlier.add_done_callback(lambda _: self._read(prepared, request, answer))
+
+    def _read(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+        handler = cast("ReadHandler", self.run)
+
+        def job(reader: Reader) -> bytes:
+            return encoded(handler.run(reader, prepared.request, prepared.invocation))
+
+        if self.worker.gone:
+            return
+        if handler.is_bounded(prepared.request):
+            try:
+                outcome = self.worker.store.peek(job)
+            except Exception as error:
+                refuse(request, answer, self.failure(error))
+            else:
+                if answer is not None:
+                    answer(outcome)
+            return
+        self.worker.spawn(self.worker.store.read(job), lambda done: self._settle(done, request, answer))
+
+    def _start_task(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+        run = cast("Handler", self.run)
+        if request.traceparent is None and request.baggage is None:
+            work = _run(run, prepared)
+        else:
+            work = _run_traced(run, prepared, Carrier(request.traceparent, request.baggage))
+        self.worker.spawn(work, lambda done: self._settle(done, request, answer))
+
+    def _settle(self, done: asyncio.Future[bytes], request: Request, answer: Answer | None) -> None:
+        if self.worker.dead:
+            if not done.cancelled():
+                done.exception()
+            return
+        if done.cancelled():
+            refuse(request, answer, Failure("invocation_stopped", "Invocation stopped"))
+            return
+        error = done.exception()
+        if error is not None:
+            refuse(request, answer, self.failure(error))
+        elif answer is not None:
+            answer(done.result())
+
+
+def unfit(spec: FunctionSpec, problem: str) -> BusError:
+    """The error of a request that its contract refuses; the engine's own functions have a text of their own."""
+    if spec.invalid == "deserialization_error":
+        return BusError(spec.invalid, f"Failed to deserialize input for {spec.id}: {problem}")
+    return CodedError(spec.invalid, problem)
+
+
+def encoded(result: Any) -> bytes:
+    """The JSON bytes of what a handler returned."""
+    if result is None:
+        return NULL
+    if isinstance(result, BaseModel):
+        result = result.model_dump(mode="json", exclude_unset=True)
+    return encode(result)
+
+
+async def _run(run: Handler, prepared: Prepared) -> bytes:
+    return encoded(await run(prepared.request, prepared.invocation))
+
+
+async def _run_traced(run: Handler, prepared: Prepared, carried: Carrier) -> bytes:
+    with received(carried):
+        return encoded(await run(prepared.request, prepared.invocation))
+
+
+Sender = Callable[[Sequence[Call]], None]
+"""Sends the calls of a transaction that has been committed."""

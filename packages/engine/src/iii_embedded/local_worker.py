@@ -1,0 +1,181 @@
+"""The engine's side of a worker in this process (design "One Bus, two wires"; engine spec 9, 23).
+
+It runs the functions that its `LocalBus` serves, asks its providers about bindings (one question after the other per
+provider, as over a socket), and sends the events of committed transactions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context, copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from iii_embedded.calls import Answer, Failure, Request
+from iii_embedded.registry import DEFAULT, Function
+from iii_embedded.workers import Acknowledge, Worker
+from iii_kit.bus import Binding, Call, Provider
+from iii_kit.encoding import decode, encode
+from iii_kit.errors import BusError, EpochEnded
+from iii_kit.logs import logger
+from iii_kit.storage import Store
+
+if TYPE_CHECKING:
+    from iii_embedded.routing import Router
+    from iii_embedded.triggers import BoundTrigger
+
+_log = logger(__name__)
+
+Work = Coroutine[Any, Any, Any]
+Settle = Callable[[asyncio.Task[Any]], None]
+
+
+ENDED = Failure("epoch_ended", "the engine has stopped")
+"""What the waiting calls of a worker get when it is ended."""
+
+
+class LocalWorker(Worker):
+    """A worker whose functions run on the engine's own loop. `dead` after a crash: nothing leaves it any more."""
+
+    def __init__(self, id_: str, name: str, now_ms: int, router: Router, store: Store, *, builtin: bool) -> None:
+        super().__init__(id_, now_ms, namespace=DEFAULT, name=name, builtin=builtin)
+        self.store = store
+        self.router = router
+        self.dead = False
+        self.providers: dict[str, Provider] = {}
+        self.waiting: set[asyncio.Future[Any]] = set()
+        self._context: Context = copy_context()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._questions: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def open_calls(self) -> int:
+        """Calls that it executes as tasks plus calls that it waits for."""
+        return len(self._tasks) + len(self.waiting)
+
+    def execute(self, function: Function, request: Request, answer: Answer | None) -> None:
+        """Run one of its functions."""
+        if self.gone or function.local is None:
+            return
+        function.local.start(request, answer)
+
+    def spawn(self, work: Work, settle: Settle | None = None) -> asyncio.Task[Any]:
+        """Run a coroutine as a task of this worker: in the context of its start, ended by a crash."""
+        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if settle is not None:
+            task.add_done_callback(settle)
+        return task
+
+    def sender(self, traceparent: str | None, baggage: str | None) -> Callable[[Sequence[Call]], None]:
+        """What sends the calls of a transaction once it is on disk, with the trace of the call that made it."""
+        if traceparent is None and baggage is None:
+            return self.send
+        return partial(self.send, traceparent=traceparent, baggage=baggage)
+
+    def send(self, calls: Sequence[Call], traceparent: str | None = None, baggage: str | None = None) -> None:
+        """Send calls without waiting for their answers; one that cannot be sent is logged."""
+        if self.gone:
+            return
+        for call in calls:
+            try:
+                request = self.request(call, traceparent, baggage)
+            except BusError as error:
+                _log.error("event_not_sent", function=call.fn, code=error.code, message=error.message)
+                continue
+            if call.kind == "enqueue":
+                self.router.enqueue(request, call.queue, None)
+            else:
+                self.router.route(request, None)
+
+    def request(self, call: Call, traceparent: str | None, baggage: str | None) -> Request:
+        """A call of this worker, encoded and checked."""
+        opts = call.opts
+        namespace = DEFAULT if opts.namespace is None else opts.namespace
+        if not namespace.strip():
+            raise BusError("INVALID_NAMESPACE", "namespace must not be blank", call.fn)
+        metadata = None if opts.metadata is None else encode(opts.metadata)
+        return Request(call.fn, encode(call.data), namespace, self, self.caller_id, metadata, traceparent, baggage)
+
+    def offer(self, binding: BoundTrigger, acknowledge: Acknowledge) -> None:
+        """Ask the provider; a refusal is its `BusError`."""
+        self._ask(binding.trigger_type, self._bound(binding, acknowledge))
+
+    def withdraw(self, binding: BoundTrigger) -> None:
+        """Tell the provider that a binding is gone."""
+        self._ask(binding.trigger_type, self._unbound(binding))
+
+    def refuse_binding(self, binding: BoundTrigger, failure: Failure) -> None:
+        """Log it, as the SDK does over a socket."""
+        _log.error("binding_refused", type=binding.trigger_type, function=binding.function_id, message=failure.message)
+
+    def refuse_function(self, namespace: str, function_id: str, owner_id: str) -> None:
+        """A worker of this process that takes a taken id is a mistake of the composition: said at once."""
+        raise ValueError(
+            f"function {function_id} of worker {self.name!r} is already served by {owner_id or 'the engine'}"
+        )
+
+    def end(self) -> None:
+        """Stop everything that runs for this worker, and fail what waits on its bus."""
+        self.gone = True
+        for task in list(self._tasks):
+            task.cancel()
+        for future in list(self.waiting):
+            if not future.done():
+                future.set_result(ENDED)
+
+    def report(self, done: asyncio.Task[Any]) -> None:
+        """Log how a task ended that nobody waits for."""
+        if not done.cancelled() and (error := done.exception()) is not None and not isinstance(error, EpochEnded):
+            _log.error("work_failed", worker=self.name, exc_info=error)
+
+    def _ask(self, type_id: str, question: Work) -> None:
+        earlier = self._questions.get(type_id)
+        task = self.spawn(_after(earlier, question))
+        self._questions[type_id] = task
+        task.add_done_callback(lambda done: self._asked(type_id, done))
+
+    def _asked(self, type_id: str, done: asyncio.Task[None]) -> None:
+        if self._questions.get(type_id) is done:
+            del self._questions[type_id]
+
+    async def _bound(self, binding: BoundTrigger, acknowledge: Acknowledge) -> None:
+        provider = self.providers.get(binding.trigger_type)
+        if provider is None:
+            return
+        try:
+            await provider.bound(_as_told(binding))
+        except BusError as error:
+            acknowledge(Failure(error.code, error.message))
+        except Exception as error:
+            _log.error("provider_failed", type=binding.trigger_type, exc_info=error)
+            acknowledge(Failure("trigger_registration_failed", str(error)))
+        else:
+            acknowledge(None)
+
+    async def _unbound(self, binding: BoundTrigger) -> None:
+        provider = self.providers.get(binding.trigger_type)
+        if provider is None:
+            return
+        try:
+            await provider.unbound(binding.id)
+        except Exception as error:
+            _log.error("provider_failed", type=binding.trigger_type, exc_info=error)
+
+
+async def _after(earlier: asyncio.Task[None] | None, question: Work) -> None:
+    try:
+        if earlier is not None:
+            await asyncio.wait([earlier])
+    except BaseException:
+        question.close()
+        raise
+    await question
+
+
+def _as_told(binding: BoundTrigger) -> Binding:
+    namespace = None if binding.namespace == DEFAULT else binding.namespace
+    metadata = None if binding.metadata is None else decode(binding.metadata)
+    return Binding(binding.id, binding.function_id, decode(binding.config), metadata, namespace)
