@@ -3,7 +3,7 @@ harness-agents 2.5, 3.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,11 +13,12 @@ from iii_contracts.harness.send import JsonOutput, SendOptions, SendRequest, Sys
 from iii_contracts.policy import FunctionPolicy
 from iii_harness.entry.reasoning import lowest
 from iii_harness.errors import invalid_request
+from iii_harness.prompt.identity import names_prompt
 from iii_harness.record import Options, Policy, TurnRecord
 from iii_harness.working_directory import root_of
 from iii_kit.bus import Caller
 
-ResolvePrompt = Callable[[str | None, SystemPromptStrategy | None], str | None]
+ResolvePrompt = Callable[[str | None, SystemPromptStrategy | None], Awaitable[str | None]]
 """The system prompt of a caller's text and strategy; None sends no prompt."""
 
 _UNSERVED = ("agent", "skills", "max_total_tokens", "max_cost_usd")
@@ -65,7 +66,8 @@ async def freeze(
         max_transient_resumes=config.max_transient_resumes,
         response_language=None if prior is None else prior.options.response_language,
     )
-    return await _with_reasoning(_with_prompt(options, asked, prior, prompt), asked, prior, bus)
+    options = await _with_prompt(options, asked, prior, prompt)
+    return await _with_reasoning(options, asked, prior, bus)
 
 
 def _model(request: SendRequest, prior: TurnRecord | None) -> tuple[str, str | None]:
@@ -84,10 +86,12 @@ def _policy(asked: FunctionPolicy | None, prior: TurnRecord | None) -> Policy | 
     return None if prior is None else prior.options.functions
 
 
-def _with_prompt(options: Options, asked: SendOptions, prior: TurnRecord | None, prompt: ResolvePrompt) -> Options:
+async def _with_prompt(
+    options: Options, asked: SendOptions, prior: TurnRecord | None, prompt: ResolvePrompt
+) -> Options:
     """Naming a prompt field resolves it anew and drops the frozen identity; else a session keeps what it has."""
-    if prior is None or asked.system_prompt is not None or asked.system_prompt_strategy is not None:
-        return replace(options, system_prompt=prompt(asked.system_prompt, asked.system_prompt_strategy))
+    if prior is None or names_prompt(asked):
+        return replace(options, system_prompt=await prompt(asked.system_prompt, asked.system_prompt_strategy))
     kept = prior.options
     return replace(
         options,
