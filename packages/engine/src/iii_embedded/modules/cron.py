@@ -14,7 +14,7 @@ from iii_embedded.modules.firing import allowed
 from iii_embedded.modules.schedules import BadExpression, Schedule, parse
 from iii_kit.bindings import Bound
 from iii_kit.bus import Binding, Bus, Json, Opts
-from iii_kit.errors import BusError
+from iii_kit.errors import BusError, EpochEnded
 from iii_kit.logs import logger
 from iii_kit.world import World
 
@@ -64,6 +64,12 @@ class Cron:
         self._runs.clear()
 
     async def _run(self, bound: Bound, schedule: Schedule) -> None:
+        try:
+            await self._follow(bound, schedule)
+        except EpochEnded:
+            return
+
+    async def _follow(self, bound: Bound, schedule: Schedule) -> None:
         while (due := schedule.after(self._now())) is not None:
             while (left := (due - self._now()).total_seconds()) > 0:
                 await self._clock.sleep(min(left, LONGEST_SLEEP_S))
@@ -85,6 +91,8 @@ class Cron:
         opts = Opts(timeout_ms=RUN_LIMIT_MS, metadata=binding.metadata, namespace=namespace)
         try:
             await self._bus.call(binding.function_id, tick, opts=opts)
+        except EpochEnded:
+            raise
         except BusError as error:
             _log.warning("cron_run_failed", function=binding.function_id, binding=binding.id, code=error.code)
 

@@ -14,7 +14,7 @@ from typing import Any
 from iii_contracts.spec import TriggerSpec
 from iii_kit.bindings import Bindings, Bound, event
 from iii_kit.bus import Binding, Bus, Invocation, Json, Opts
-from iii_kit.errors import BusError
+from iii_kit.errors import BusError, EpochEnded
 from iii_kit.logs import logger
 from iii_kit.storage import Tx
 from iii_kit.trace import Carrier, received
@@ -80,13 +80,12 @@ class EngineTrigger:
         task.add_done_callback(self._running.discard)
 
     async def _conditioned(self, bound: Bound, data: Json, trace: Carrier | None, with_metadata: bool) -> None:
+        metadata = bound.binding.metadata if with_metadata else None
+        opts = Opts(metadata=metadata, namespace=bound.binding.namespace or "default")
         with received(trace or Carrier()):
-            if not await allowed(self._bus, bound, data):
-                return
-            metadata = bound.binding.metadata if with_metadata else None
-            opts = Opts(metadata=metadata, namespace=bound.binding.namespace or "default")
             try:
-                await self._bus.void(bound.binding.function_id, data, opts=opts)
+                if await allowed(self._bus, bound, data):
+                    await self._bus.void(bound.binding.function_id, data, opts=opts)
             except BusError as error:
                 _log.warning("event_not_sent", function=bound.binding.function_id, code=error.code)
 
@@ -98,6 +97,8 @@ async def allowed(bus: Bus, bound: Bound, data: Json) -> bool:
         return True
     try:
         answer = await bus.call(condition, data, opts=Opts(namespace=bound.binding.namespace or "default"))
+    except EpochEnded:
+        raise
     except BusError as error:
         _log.info("condition_failed", function=condition, binding=bound.binding.id, code=error.code)
         return False

@@ -1,6 +1,7 @@
 """Cron expressions (engine spec 15.2): six or seven fields in UTC, day of month and day of week both must match.
 
-The dialect counts Sunday as 1, has no `L` and no `#`, and knows years: stricter than cron libraries, so it is read here.
+The dialect counts Sunday as 1, has no `L` and no `#`, and knows years: stricter than cron libraries, so it is
+read here.
 """
 
 from __future__ import annotations
