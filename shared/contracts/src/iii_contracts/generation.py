@@ -25,6 +25,10 @@ class HandCheckedSpec(FunctionSpec):
             data.pop(CALLER, None)  # pyright: ignore[reportUnknownMemberType]
         return data, None  # pyright: ignore[reportUnknownVariableType]
 
+    def check(self, data: Any) -> str | None:
+        """What is wrong with a request, or None."""
+        return super().parse(data)[1]
+
 
 class Tool(Wire):
     """A function as a model is offered it."""

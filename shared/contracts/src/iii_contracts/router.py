@@ -253,7 +253,7 @@ COMPLETE = HandCheckedSpec(
     CompleteAnswer,
     INVALID,
     {"embedded": True},
-    CHAT.errors,
+    BEFORE_STREAMING,
 )
 ABORT = _spec("abort", "Stops a running generation; its stream ends with what there is.", AbortRequest, AbortAnswer)
 ROUTE = _spec(
@@ -328,6 +328,9 @@ SYSTEM_PROMPT_GET = _spec(
     SystemPromptRequest,
     SystemPromptAnswer,
 )
+ON_CONFIG_CHANGE = _spec(
+    "on-config-change", "Reads the router's configuration entry again.", None, Done, internal=True
+)
 
 READY = TriggerSpec("router::ready", "The router works; providers register again.", NoConfig, ReadyEvent)
 MODELS_CHANGED = TriggerSpec(
@@ -353,5 +356,6 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     PROVIDER_UPDATE_CREDENTIAL,
     PROVIDER_STATUS,
     SYSTEM_PROMPT_GET,
+    ON_CONFIG_CHANGE,
 )
 TRIGGERS: tuple[TriggerSpec, ...] = (READY, MODELS_CHANGED, PROVIDER_CHANGED)
