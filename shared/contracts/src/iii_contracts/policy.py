@@ -17,3 +17,21 @@ class FunctionPolicy(Wire):
     expose: Literal["agent_trigger", "native"] = Field(
         default="agent_trigger", description="One generic tool, or one tool per allowed function."
     )
+
+
+PLATFORM = (
+    "approval::*", "compose::*", "configuration::*", "console::*", "context::*", "eval::*", "harness::*", "iii::*",
+    "provider::*", "publish", "queue::*", "router::*", "session::*", "state::*", "worker::*",
+)  # fmt: skip
+"""Functions of the platform itself: a conversation has no business with them."""
+
+ENGINE = (
+    "engine::alerts::evaluate", "engine::baggage::*", "engine::channels::*", "engine::health::*", "engine::log::*",
+    "engine::logs::clear", "engine::queue::*", "engine::register_trigger", "engine::sampling::*",
+    "engine::traces::clear", "engine::traces::group_by", "engine::traces::tree", "engine::unregister_trigger",
+    "engine::workers::register",
+)  # fmt: skip
+"""Functions of the engine that are neither a list nor an info. Bindings stay closed until they pass the policy too."""
+
+CHAT_POLICY = FunctionPolicy(allow=["*"], deny=sorted([*PLATFORM, *ENGINE]))
+"""What a chat sends: everything that workers offer, and of the platform only looking around."""
