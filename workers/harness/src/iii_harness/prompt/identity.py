@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -66,3 +67,17 @@ def joined(*parts: str | None) -> str:
     """Parts of a prompt with a blank line between them; ends of lines at their ends go, absent and empty ones too."""
     trimmed = (part.rstrip("\r\n") for part in parts if part)
     return "\n\n".join(part for part in trimmed if part)
+
+
+class PromptResolver:
+    """Resolves the prompt fields of a send; reads the identity prompt only when it is part of the answer."""
+
+    def __init__(self, bus: Caller, snapshot: Callable[[], Snapshot]) -> None:
+        self._bus = bus
+        self._snapshot = snapshot
+
+    async def __call__(self, text: str | None, strategy: SystemPromptStrategy | None) -> str | None:
+        """The base prompt of a new composition; None sends no prompt."""
+        if strategy == "disabled" or (strategy == "override" and text):
+            return resolve("", text, strategy)
+        return resolve((await identity(self._bus, self._snapshot())).text, text, strategy)
