@@ -36,7 +36,7 @@ class Cursor(Protocol):
 class Reader(Protocol):
     """One consistent view of committed data."""
 
-    def execute(self, sql: str, args: Sequence[Any] = ()) -> Cursor:
+    def execute(self, sql: str, args: Sequence[Any] = (), /) -> Cursor:
         """Run one reading statement."""
         ...
 

@@ -6,9 +6,12 @@ database written by a newer version is refused.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iii_store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class NewerDatabase(Exception):
         )
 
 
-def migrate(db: sqlite3.Connection, families: Sequence[Family]) -> None:
+def migrate(db: Database, families: Sequence[Family]) -> None:
     """Bring every family to its version, in one transaction; raises `NewerDatabase` and changes nothing."""
     db.execute("BEGIN IMMEDIATE")
     try:

@@ -1,52 +1,71 @@
-"""`SqliteStore`: one database file, one writer, read-only connections for reads (design, engine spec 23).
-
-WAL, `synchronous=FULL` (and `fullfsync` on macOS): an acknowledged write survives power loss.
-"""
+"""`SqliteStore`: one database file, one writer, read-only connections for reads (design, engine spec 23)."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from iii_kit.bus import Call
+from iii_kit.errors import EpochEnded
+from iii_kit.logs import logger
 from iii_kit.storage import Reader, Tx
-from iii_store.schema import Family, migrate
-from iii_store.writer import Job, Writer
+from iii_kit.world import Point, pass_by
+from iii_store.database import (
+    Database,
+    Opener,
+    Synchronous,
+    close_cleanly,
+    open_for_reading,
+    open_for_writing,
+    open_sqlite,
+)
+from iii_store.faults import StoreFailed, fault
+from iii_store.group import Committer, Job
+from iii_store.schema import Family
+from iii_store.writer import Writer
 
 T = TypeVar("T")
 
+log = logger(__name__)
+
 
 class SqliteStore:
-    """A `Store` over one SQLite file."""
+    """A `Store` over one SQLite file. Made and used on one event loop.
+
+    `reach` is told of the crash points of a commit; `on_crash` hears on the loop when one of them raised, after which
+    every use raises `EpochEnded` and nothing that waits is answered. `opener` and `synchronous` are for tests.
+    """
 
     def __init__(
-        self, path: Path, families: Sequence[Family], *, synchronous: Literal["FULL", "NORMAL", "OFF"] = "FULL"
+        self,
+        path: Path,
+        families: Sequence[Family],
+        *,
+        synchronous: Synchronous = "FULL",
+        reach: Callable[[Point], None] = pass_by,
+        on_crash: Callable[[BaseException], None] | None = None,
+        accept_missing_log: bool = False,
+        opener: Opener = open_sqlite,
     ) -> None:
         self.path = path
-        writing = _open(path)
-        writing.execute("PRAGMA journal_mode=WAL")
-        writing.execute(f"PRAGMA synchronous={synchronous}")
-        writing.execute("PRAGMA fullfsync=1")
-        try:
-            migrate(writing, families)
-        except BaseException:
-            writing.close()
-            raise
-        self._peeking = _open_reading(path)
-        self._reading: sqlite3.Connection | None = None
+        self._opener = opener
+        self._on_crash = on_crash
+        self._writing = open_for_writing(opener, path, families, synchronous, accept_missing_log)
+        self._peeking = open_for_reading(opener, path)
+        self._reading: Database | None = None
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
-        self._writer = Writer(writing)
+        self._committer = Committer(self._writing, path, reach)
+        self._writer = Writer(self._committer, self._end_writing, self._died)
         self._writer.start()
-        self._closed = False
+        self._over: Exception | None = None
 
     @property
     def commits(self) -> int:
         """Group commits since the start."""
-        return self._writer.commits
+        return self._committer.commits
 
     async def write(self, job: Callable[[Tx], T], *, after: Callable[[Sequence[Call]], None] | None = None) -> T:
         """Run `job` in the writer; returns after fsync."""
@@ -59,57 +78,75 @@ class SqliteStore:
 
         A `lazy` job waits a few milliseconds for another write to share its commit.
         """
-        if self._closed:
-            raise RuntimeError("the store is closed")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        self._writer.submit(Job(job, after, loop, future, lazy))
-        return future
+        if self._over is not None:
+            raise self._over
+        work = Job(job, after, asyncio.get_running_loop(), lazy)
+        self._writer.submit(work)
+        return work.future
 
     async def read(self, job: Callable[[Reader], T]) -> T:
         """Run `job` on the reading thread, in one read transaction."""
+        if self._over is not None:
+            raise self._over
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, job)
 
     def peek(self, job: Callable[[Reader], T]) -> T:
-        """Run a bounded read at once on the loop's thread."""
-        return job(self._peeking)
+        """Run a bounded read at once on the loop's thread, in one read transaction."""
+        if self._over is not None:
+            raise self._over
+        return self._in_snapshot(self._peeking, job)
 
     def close(self) -> None:
-        """Finish submitted writes and close every connection."""
-        if self._closed:
+        """Finish submitted writes and close every connection. Again is harmless."""
+        if self._over is not None:
             return
-        self._closed = True
+        self._over = StoreFailed("the store is closed")
+        self._close_readers()
         self._writer.stop()
+
+    def crash(self) -> None:
+        """End as a killed process does: what is not committed never is, and nobody hears of what is."""
+        if self._over is None:
+            self._over = EpochEnded()
+            self._close_readers()
+            self._writer.abandon()
+
+    def _died(self, cause: BaseException) -> None:
+        self.crash()
+        if self._on_crash is not None:
+            self._on_crash(cause)
+
+    def _end_writing(self) -> None:
+        """On the writer's thread, at its end."""
+        try:
+            close_cleanly(self._writing)
+        except Exception as error:
+            log.error("store_not_closed", message=str(error))
+
+    def _close_readers(self) -> None:
         self._readers.submit(self._close_reading).result()
         self._readers.shutdown()
         self._peeking.close()
 
     def _read(self, job: Callable[[Reader], T]) -> T:
         if self._reading is None:
-            self._reading = _open_reading(self.path)
-        self._reading.execute("BEGIN")
-        try:
-            return job(self._reading)
-        finally:
-            self._reading.execute("COMMIT")
+            self._reading = open_for_reading(self._opener, self.path)
+        return self._in_snapshot(self._reading, job)
 
     def _close_reading(self) -> None:
         if self._reading is not None:
             self._reading.close()
 
-
-def _open(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=5)
-
-
-def _open_reading(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(
-        f"file:{path}?mode=ro",
-        uri=True,
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=512,
-        timeout=5,
-    )
-    db.execute("PRAGMA query_only=1")
-    return db
+    def _in_snapshot(self, db: Database, job: Callable[[Reader], T]) -> T:
+        try:
+            db.execute("BEGIN")
+            try:
+                return job(db)
+            finally:
+                if db.in_transaction:
+                    db.execute("COMMIT")
+        except Exception as error:
+            found = fault(self.path, error)
+            if found is not None:
+                raise found from error
+            raise

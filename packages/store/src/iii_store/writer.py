@@ -1,22 +1,15 @@
-"""The one writer: a thread that takes whatever waits and commits it as one group (design, engine spec 23).
-
-Every job runs under a savepoint, so a failing one spoils neither its neighbours nor the batch. Results are released
-after the commit, that is after fsync; when the commit itself fails every job of the group fails with it.
-"""
+"""The one writer: a thread that takes whatever waits and commits it as one group (design, engine spec 23)."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from itertools import groupby
 
-from iii_kit.bus import Call
-from iii_kit.storage import Cursor, Tx
+from iii_store.group import Committer, Dead, Job, settle
 
 MAX_GROUP = 512
 """Jobs in one commit; more wait for the next."""
@@ -25,66 +18,21 @@ LAZY_WAIT = 0.01
 """Seconds that lazy jobs wait for another write to share its commit."""
 
 
-class WriterTx:
-    """The transaction of one job."""
-
-    __slots__ = ("_calls", "_execute", "_hooks")
-
-    def __init__(self, execute: Callable[..., Cursor], calls: list[Call], hooks: list[Callable[[], None]]) -> None:
-        self._execute = execute
-        self._calls = calls
-        self._hooks = hooks
-
-    def execute(self, sql: str, args: Sequence[Any] = ()) -> Cursor:
-        """Run one statement."""
-        return self._execute(sql, args)
-
-    def after_commit(self, call: Call) -> None:
-        """Send `call` once this job is on disk."""
-        self._calls.append(call)
-
-    def on_commit(self, run: Callable[[], None]) -> None:
-        """Run `run` on the event loop once this job is on disk."""
-        self._hooks.append(run)
-
-
-@dataclass(slots=True)
-class Job:
-    """One write that waits for its commit."""
-
-    run: Callable[[Tx], Any]
-    after: Callable[[Sequence[Call]], None] | None
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
-    lazy: bool = False
-    calls: list[Call] = field(default_factory=list[Call])
-    hooks: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-    result: Any = None
-    error: BaseException | None = None
-
-    def settle(self) -> None:
-        """On the loop: release the result, and first what waited for the commit."""
-        if self.error is None:
-            for run in self.hooks:
-                run()
-        if self.error is None and self.calls and self.after is not None:
-            self.after(self.calls)
-        if self.future.done():
-            return
-        if self.error is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.error)
-
-
 class Writer(threading.Thread):
-    """The thread that owns the writing connection."""
+    """The thread that commits. `close` runs on it at its end; `died` on the loop when a crash point ended it."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(
+        self,
+        committer: Committer,
+        close: Callable[[], None],
+        died: Callable[[BaseException], None],
+    ) -> None:
         super().__init__(name="store-writer", daemon=True)
-        self._db = db
+        self._committer = committer
+        self._close = close
+        self._died = died
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self.commits = 0
+        self._abandoned = False
 
     def submit(self, job: Job) -> None:
         """Hand over one job; its future is settled on its own loop."""
@@ -95,27 +43,39 @@ class Writer(threading.Thread):
         self._jobs.put(None)
         self.join()
 
+    def abandon(self) -> None:
+        """End as a dead process does: what has not been committed never is, and nobody is told."""
+        self._abandoned = True
+        self.stop()
+
     def run(self) -> None:
-        """Take, run, commit, release, until told to stop."""
-        while True:
+        """Take, commit, release, until told to stop."""
+        stopping = False
+        while not stopping:
             group, stopping = self._take()
-            if group:
-                self._commit(group)
-                _release(group)
-            if stopping:
-                self._db.close()
-                return
+            if self._abandoned or not group:
+                continue
+            try:
+                self._committer.commit(group)
+            except Dead as death:
+                self._abandoned = True
+                _tell(group[0].loop, self._died, death.__cause__ or death)
+                continue
+            _release(group)
+        self._close()
 
     def _take(self) -> tuple[list[Job], bool]:
-        first = self._jobs.get()
+        jobs = self._jobs
+        first = jobs.get()
         if first is None:
             return [], True
         group = [first]
-        lazy, until = first.lazy, time.monotonic() + LAZY_WAIT
+        lazy = first.lazy
+        until = time.monotonic() + LAZY_WAIT if lazy else 0.0
         while len(group) < MAX_GROUP:
-            wait = until - time.monotonic() if lazy else 0
+            wait = max(until - time.monotonic(), 0.0) if lazy else 0.0
             try:
-                job = self._jobs.get(wait > 0, max(wait, 0))
+                job = jobs.get(wait > 0, wait)
             except queue.Empty:
                 break
             if job is None:
@@ -124,43 +84,20 @@ class Writer(threading.Thread):
             lazy = lazy and job.lazy
         return group, False
 
-    def _commit(self, group: list[Job]) -> None:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            for job in group:
-                self._run_job(job)
-            self._db.execute("COMMIT")
-            self.commits += 1
-        except BaseException as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            for job in group:
-                job.error = job.error or error
-
-    def _run_job(self, job: Job) -> None:
-        db = self._db
-        db.execute("SAVEPOINT job")
-        try:
-            job.result = job.run(WriterTx(db.execute, job.calls, job.hooks))
-        except BaseException as error:
-            if not db.in_transaction:
-                raise
-            db.execute("ROLLBACK TO job")
-            job.error = error
-            job.calls.clear()
-            job.hooks.clear()
-        db.execute("RELEASE job")
-
 
 def _release(group: list[Job]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-    for job in group:
-        by_loop.setdefault(job.loop, []).append(job)
-    for loop, jobs in by_loop.items():
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(_settle, jobs)
+    """Settle the futures: one hand-over per loop, which is one in all but tests."""
+    loop = group[0].loop
+    if all(job.loop is loop for job in group):
+        _tell(loop, settle, group)
+        return
+    for each, jobs in groupby(group, key=lambda job: job.loop):
+        _tell(each, settle, list(jobs))
 
 
-def _settle(jobs: list[Job]) -> None:
-    for job in jobs:
-        job.settle()
+def _tell(loop: asyncio.AbstractEventLoop, run: Callable[..., None], *args: object) -> None:
+    try:
+        loop.call_soon_threadsafe(run, *args)
+    except RuntimeError:
+        # The loop is closed: nobody is left to hear of it.
+        return

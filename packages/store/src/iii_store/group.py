@@ -1,0 +1,222 @@
+"""Group commit: several writes, one transaction, one fsync (design, engine spec 23).
+
+Every job runs under a savepoint, so a failing one spoils neither its neighbours nor the batch. Results are released
+after the commit; when the commit fails, every job of the group fails with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from enum import auto
+from pathlib import Path
+from typing import Any
+
+from iii_kit.bus import Call
+from iii_kit.logs import logger
+from iii_kit.storage import Cursor, Tx
+from iii_kit.world import Point
+from iii_store.database import Database, cut_log
+from iii_store.faults import StoreFailed, fault
+
+log = logger(__name__)
+
+_CUT_EVERY = 512
+"""Commits between two looks at the size of the log."""
+
+
+class StorePoint(Point):
+    """Where a process may die while it commits."""
+
+    GROUP_WRITTEN = auto()
+    """All statements of the group have run; nothing is on disk."""
+
+    GROUP_COMMITTED = auto()
+    """The group is on disk; nobody has been told."""
+
+
+class Dead(BaseException):
+    """A crash point ended this writer: it commits nothing and tells nobody, as a dead process would."""
+
+
+class Job:
+    """One write that waits for its commit, and the transaction that its function sees."""
+
+    __slots__ = ("_calls", "_db", "_hooks", "after", "error", "future", "lazy", "loop", "result", "run")
+
+    def __init__(
+        self,
+        run: Callable[[Tx], Any],
+        after: Callable[[Sequence[Call]], None] | None,
+        loop: asyncio.AbstractEventLoop,
+        lazy: bool,
+    ) -> None:
+        self.run = run
+        self.after = after
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.lazy = lazy
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._db: Database | None = None
+        self._calls: list[Call] | None = None
+        self._hooks: list[Callable[[], None]] | None = None
+
+    def execute(self, sql: str, args: Sequence[Any] = ()) -> Cursor:
+        """Run one statement."""
+        db = self._db
+        if db is None:
+            raise StoreFailed("this transaction is over: its statements run inside its function alone")
+        try:
+            return db.execute(sql, args)
+        except Exception:
+            if not db.in_transaction:
+                # SQLite has rolled everything back; a further statement would commit by itself.
+                self._db = None
+            raise
+
+    def after_commit(self, call: Call) -> None:
+        """Send `call` once this job is on disk."""
+        if self._calls is None:
+            self._calls = []
+        self._calls.append(call)
+
+    def on_commit(self, run: Callable[[], None]) -> None:
+        """Run `run` on the event loop once this job is on disk."""
+        if self._hooks is None:
+            self._hooks = []
+        self._hooks.append(run)
+
+    def perform(self, db: Database) -> None:
+        """Run the function inside the open transaction."""
+        self._db = db
+        try:
+            self.result = self.run(self)
+        finally:
+            self._db = None
+
+    def settle(self) -> None:
+        """On the loop: release the result, and first what waited for the commit."""
+        error = self.error
+        if error is None:
+            self._let_go()
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(error)
+
+    def _let_go(self) -> None:
+        try:
+            for run in self._hooks or ():
+                run()
+            if self._calls and self.after is not None:
+                self.after(self._calls)
+        except Exception:
+            # The write is on disk whatever its listeners do; the others of the group must hear of theirs.
+            log.exception("commit_listener_failed")
+
+
+class Committer:
+    """Commits groups on one writing connection."""
+
+    def __init__(self, db: Database, path: Path, reach: Callable[[Point], None]) -> None:
+        self._db = db
+        self._path = path
+        self._reach = reach
+        self.commits = 0
+        self.broken: StoreFailed | None = None
+
+    def commit(self, group: Sequence[Job]) -> None:
+        """Run and commit `group`; every job ends with a result or an error. Raises `Dead` at a crash point alone."""
+        if self.broken is not None:
+            for job in group:
+                job.error = self.broken
+            return
+        try:
+            self._write(group)
+        except Dead:
+            raise
+        except BaseException as error:
+            self._fail(group, error)
+        if self.commits % _CUT_EVERY == 0 and self.broken is None:
+            self._cut()
+
+    def _write(self, group: Sequence[Job]) -> None:
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        if len(group) == 1:
+            self._run_alone(group[0])
+        else:
+            for job in group:
+                self._run_one(job)
+        self._pass(StorePoint.GROUP_WRITTEN)
+        if db.in_transaction:
+            db.execute("COMMIT")
+        self.commits += 1
+        self._pass(StorePoint.GROUP_COMMITTED)
+
+    def _run_alone(self, job: Job) -> None:
+        """A group of one needs no savepoint: its transaction is the group's."""
+        try:
+            job.perform(self._db)
+        except BaseException as error:
+            self._blame(job, error)
+            self._db.execute("ROLLBACK")
+
+    def _run_one(self, job: Job) -> None:
+        db = self._db
+        db.execute("SAVEPOINT store_job")
+        try:
+            job.perform(db)
+        except BaseException as error:
+            self._blame(job, error)
+            db.execute("ROLLBACK TO store_job")
+        db.execute("RELEASE store_job")
+
+    def _blame(self, job: Job, error: BaseException) -> None:
+        """Put the failure of a job on this job alone; raises when the whole group is lost with it."""
+        found = fault(self._path, error)
+        if not self._db.in_transaction or (found is not None and found.fatal):
+            raise error
+        job.error = found or error
+
+    def _fail(self, group: Sequence[Job], error: BaseException) -> None:
+        found = fault(self._path, error)
+        failure = found or error
+        if found is not None and found.fatal:
+            self._break(found)
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except Exception as second:
+            self._break(StoreFailed(f"database {self._path}: cannot roll back ({second})", fatal=True))
+        for job in group:
+            job.error = job.error or failure
+
+    def _break(self, found: StoreFailed) -> None:
+        text = f"{found.message}; the store takes no more writes until the process is started again"
+        self.broken = StoreFailed(text, fatal=True)
+        log.error("store_broken", message=found.message)
+
+    def _cut(self) -> None:
+        try:
+            if not cut_log(self._db, self._path):
+                log.warning("log_not_cut", path=str(self._path))
+        except Exception as error:
+            found = fault(self._path, error)
+            if found is not None and found.fatal:
+                self._break(found)
+
+    def _pass(self, point: StorePoint) -> None:
+        try:
+            self._reach(point)
+        except BaseException as crash:
+            raise Dead from crash
+
+
+def settle(jobs: Sequence[Job]) -> None:
+    """On the loop: release a group in its order."""
+    for job in jobs:
+        job.settle()
