@@ -47,6 +47,11 @@ def decode(data: bytes | str) -> Any:
     return _decode(data)
 
 
+def stored(value: Any) -> str:
+    """The JSON text, for a TEXT column, of a value that came over a bus: it was checked there and is not again."""
+    return _encode(value).decode()
+
+
 def copy(value: Any) -> Any:
     """A value that shares nothing with `value`, by way of its JSON."""
     return _decode(encode(value))

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-import msgspec
-
 from iii_contracts.engine import state as contract
 from iii_contracts.engine.state import (
     ListGroupsRequest,
@@ -25,7 +23,7 @@ from iii_contracts.engine.state import (
 from iii_embedded.modules.firing import EngineTrigger
 from iii_embedded.modules.updates import MISSING, apply
 from iii_kit.bus import Bus, Invocation, Json, ReadHandler, TxHandler
-from iii_kit.encoding import decode, encode
+from iii_kit.encoding import decode, encode, stored
 from iii_kit.errors import BusError
 from iii_kit.storage import Reader, Tx
 from iii_store.schema import Family
@@ -44,8 +42,6 @@ _FIND = "SELECT seq, value FROM state WHERE scope = ? AND key = ?"
 _INSERT = "INSERT INTO state(scope, key, value) VALUES(?, ?, ?)"
 _UPDATE = "UPDATE state SET value = ? WHERE seq = ?"
 _DELETE = "DELETE FROM state WHERE seq = ?"
-
-_encode = msgspec.json.Encoder().encode
 
 Request = TypeVar("Request")
 View = TypeVar("View")
@@ -73,7 +69,7 @@ class State:
 
     def _set(self, tx: Tx, request: SetRequest, invocation: Invocation) -> Json:
         row = tx.execute(_FIND, (request.scope, request.key)).fetchone()
-        text = _encode(request.value).decode()
+        text = stored(request.value)
         old: Json = None
         if row is None:
             tx.execute(_INSERT, (request.scope, request.key, text))
