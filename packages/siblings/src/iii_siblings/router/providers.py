@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-import structlog
-
 from iii_contracts import router as contract
 from iii_kit.bindings import Bindings, Bound, event
 from iii_kit.bus import Bus, Call, Json
 from iii_kit.errors import BusError
+from iii_kit.logs import logger
 from iii_kit.storage import Store
 from iii_kit.world import World
 from iii_siblings.router.catalogue import Catalogue
@@ -19,7 +18,7 @@ from iii_siblings.router.registry import ProviderRegistry, Registered
 from iii_siblings.router.routing import Route, route
 from iii_siblings.router.settings import ProviderSettings, RouterSettings
 
-log = structlog.get_logger("router")
+_log = logger(__name__)
 
 
 class Providers:
@@ -96,4 +95,4 @@ class Providers:
         try:
             await self._bus.void(call.fn, call.data, opts=call.opts)
         except BusError as error:
-            log.warning("event not delivered", function=call.fn, code=error.code)
+            _log.warning("event_not_delivered", function=call.fn, code=error.code)

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import structlog
 
 from iii_contracts import registration as shapes
 from iii_contracts import router as contract
 from iii_kit.bus import Bus, Invocation, Json
 from iii_kit.clients.configuration import ConfigurationClient
 from iii_kit.errors import BusError
+from iii_kit.logs import logger
 from iii_kit.storage import Store
 from iii_kit.world import World
 from iii_siblings.router.catalogue import output_budget, supports
@@ -23,7 +23,7 @@ from iii_siblings.router.generations import Generations
 from iii_siblings.router.providers import Providers
 from iii_siblings.router.settings import ENTRY, ENTRY_ID, read_settings
 
-log = structlog.get_logger("router")
+_log = logger(__name__)
 
 
 def install(bus: Bus, world: World, store: Store, environ: Mapping[str, str] | None = None) -> Router:
@@ -88,7 +88,7 @@ class Router:
         try:
             settings = read_settings(value)
         except msgspec.ValidationError as error:
-            log.warning("configuration kept as it was", entry=ENTRY_ID, problem=str(error))
+            _log.warning("configuration_kept", entry=ENTRY_ID, problem=str(error))
             return
         if settings != self._providers.settings:
             self._providers.settings = settings
@@ -98,7 +98,7 @@ class Router:
         try:
             self._take_settings(await self._configuration.get(ENTRY_ID))
         except BusError as error:
-            log.warning("configuration not read", entry=ENTRY_ID, code=error.code)
+            _log.warning("configuration_not_read", entry=ENTRY_ID, code=error.code)
         return {"ok": True}
 
     async def _route(self, request: contract.RouteRequest, _: Invocation) -> Json:
@@ -142,7 +142,7 @@ class Router:
                 tokens = (await self._bus.call(f"provider::{provider}::count_tokens", asked))["tokens"]
                 return {**answer, "tokens": tokens, "estimator": "provider"}
             except BusError as error:
-                log.debug("tokens are estimated", provider=provider, code=error.code)
+                _log.debug("tokens_estimated", provider=provider, code=error.code)
         return {**answer, "tokens": estimate(messages, request.system_prompt, tools), "estimator": "tiktoken"}
 
     def _listed(self, model: str) -> str | None:

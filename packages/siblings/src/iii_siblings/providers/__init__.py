@@ -1,0 +1,1 @@
+"""Providers of models (siblings 6): what they share, `openai` and `scripted`."""
