@@ -117,7 +117,7 @@ def _ready(record: TurnRecord, view: View, event: Ready, facts: Facts) -> Decisi
     if event.move is not None:
         writes.append(Append(entry_ids.order(turn, step), custom_type="message_order", data=event.move.to_json()))
     for entry_id, notice in event.notices:
-        data = {"kind": notice.kind, "text": notice.text, "message": notice_message(notice.text, facts.now_ms)}
+        data = {"kind": notice.kind, "text": notice.text, "message": notice_message(notice.text, event.at_ms)}
         writes.append(Append(entry_id, custom_type="model_notice", data=data))
     placeholder: Message = {
         "role": "assistant",

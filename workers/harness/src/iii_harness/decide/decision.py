@@ -38,6 +38,8 @@ class Ready:
     notices: tuple[tuple[str, Notice], ...] = ()
     move: Move | None = None
     acknowledged: list[str] | None = None
+    at_ms: int = 0
+    """The time of the notices, as the request has it: what is persisted is what was sent."""
 
 
 @dataclass(frozen=True, slots=True)

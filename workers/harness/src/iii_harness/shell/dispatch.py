@@ -1,0 +1,65 @@
+"""The one place where a target is invoked (harness-loop 8.2 step 12, 8.3).
+
+Its checkpoint is durable before, and it is never invoked again. An engine restart ends the connection this step runs
+on, and with it the wait: the step is delivered again and finds the call interrupted, its outcome unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from iii_harness.decide.decision import Cut, Returned
+from iii_harness.decide.plan import PlannedCall
+from iii_harness.decide.results import Result, of_error, of_value
+from iii_harness.ports import Gate
+from iii_harness.record import TurnRecord
+from iii_harness.shell.parts import Parts
+from iii_harness.shell.racing import Background, unless_stopped
+from iii_kit.bus import Json, Opts
+from iii_kit.errors import BusError, EpochEnded
+from iii_kit.logs import logger
+
+log = logger(__name__)
+
+SCOPE = "fs_scope"
+"""An argument that only the harness may give: what a model writes there is dropped."""
+
+
+class Dispatch:
+    """Invokes the targets of calls."""
+
+    def __init__(self, parts: Parts, background: Background) -> None:
+        self._parts = parts
+        self._background = background
+
+    async def invoke(self, record: TurnRecord, call: PlannedCall, gate: Gate) -> Returned | Cut:
+        """Invoke once and wait for the result, or for a stop of the turn."""
+        if self._parts.signals.fired(record.turn_id):
+            return Cut(call)
+        work = asyncio.ensure_future(self._result(call))
+        if not await unless_stopped(self._parts.signals, record.turn_id, work):
+            work.add_done_callback(lambda _: log.info("late_result_dropped", call=call.id, function=call.target))
+            self._background.keep(work)
+            return Cut(call)
+        result = work.result()
+        if result.is_error:
+            return Returned(call, result)
+        ledger = record.function_contract_ledger
+        return Returned(call, result, gate.present(call.id, call.target, call.arguments, result.details, ledger))
+
+    async def _result(self, call: PlannedCall) -> Result:
+        namespace = "default" if call.target.startswith("configuration::") else None
+        opts = Opts(timeout_ms=self._parts.limits().dispatch_timeout_ms, namespace=namespace)
+        try:
+            return of_value(await self._parts.bus.call(call.target, _unscoped(call.arguments), opts=opts))
+        except EpochEnded:
+            raise
+        except BusError as error:
+            return of_error(call.target, error)
+
+
+def _unscoped(arguments: Json) -> Json:
+    if not isinstance(arguments, dict) or SCOPE not in arguments:
+        return cast("Json", arguments)
+    return {key: value for key, value in cast("dict[str, Any]", arguments).items() if key != SCOPE}

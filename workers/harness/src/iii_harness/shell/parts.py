@@ -1,0 +1,33 @@
+"""What the shell works with: the bus, the world, the loop's own state in memory and its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iii_harness.locks import Locks
+from iii_harness.ports import Delivery, Limits, Surfaces, TurnEvents
+from iii_harness.signals import CancelSignals, ExecutingSteps
+from iii_harness.turn_store import TurnStore
+from iii_kit.bus import Caller, Opts
+from iii_kit.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One set per harness."""
+
+    bus: Caller
+    world: World
+    turns: TurnStore
+    locks: Locks
+    signals: CancelSignals
+    executing: ExecutingSteps
+    surfaces: Surfaces
+    delivery: Delivery
+    events: TurnEvents
+    limits: Callable[[], Limits]
+
+    def session_opts(self) -> Opts:
+        """How `session::*` calls travel."""
+        return Opts(timeout_ms=self.limits().session_timeout_ms)

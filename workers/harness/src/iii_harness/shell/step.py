@@ -1,0 +1,260 @@
+"""One durable step (harness-loop 6): decide, write, do what was decided, and tell the core what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from iii_contracts.harness.turn import TurnRequest
+from iii_harness.decide import entry_ids
+from iii_harness.decide.core import decide
+from iii_harness.decide.decision import (
+    Decision,
+    Delivered,
+    Drain,
+    Drained,
+    End,
+    Event,
+    Facts,
+    Generated,
+    Invoke,
+    Park,
+    Prepare,
+    Ready,
+    Reload,
+    Reloaded,
+    Returned,
+    Rewrite,
+    Stream,
+    View,
+)
+from iii_harness.decide.plan import PlannedCall, calls_of
+from iii_harness.ports import Gate, Item, Message
+from iii_harness.record import TurnRecord, TurnStatus
+from iii_harness.shell.dispatch import Dispatch
+from iii_harness.shell.endings import Endings
+from iii_harness.shell.generation import Generation
+from iii_harness.shell.parts import Parts
+from iii_harness.shell.paths import Paths
+from iii_harness.shell.points import LoopPoint
+from iii_harness.shell.preparation import Preparation, Prepared
+from iii_harness.shell.writes import Writes
+from iii_kit.clients.session import set_status_call
+from iii_kit.errors import BusError, CodedError, EpochEnded
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a delivery."""
+
+    status: TurnStatus
+    next_step: int | None = None
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a step is done with."""
+
+    parts: Parts
+    paths: Paths
+    writes: Writes
+    endings: Endings
+    preparation: Preparation
+    generation: Generation
+    dispatch: Dispatch
+
+
+class Step:
+    """One delivery of one step. `retried`: it runs again in place; `last_try`: it will not run in place again."""
+
+    def __init__(self, tools: Tools, request: TurnRequest, *, retried: bool, last_try: bool) -> None:
+        self._tools = tools
+        self._parts = tools.parts
+        self._request = request
+        self._rerun = retried
+        self._last_try = last_try
+        self._record: TurnRecord | None = None
+        self._view = View()
+        self._gate: Gate | None = None
+        self._prepared: Prepared | None = None
+        self._outcome = Outcome("running", skipped=True)
+
+    async def run(self) -> Outcome:
+        """Run the step; the session's lock is free while the model answers."""
+        session_id = self._request.session_id
+        locks = self._parts.locks
+        async with locks.hold(session_id):
+            self._record = await self._parts.turns.load(session_id)
+            streams = await self._go(Delivered(self._request.turn_id, self._request.step))
+        if not streams:
+            return self._outcome
+        generated = await self._generate()
+        self._parts.world.reach(LoopPoint.STREAMED)
+        async with locks.hold(session_id):
+            if await self._still_ours():
+                await self._go(generated)
+        return self._outcome
+
+    async def _go(self, event: Event) -> bool:
+        """Follow the decisions until the model is asked (True) or the delivery is done."""
+        while True:
+            decision = decide(self._record, self._view, event, await self._facts(event))
+            follow_up = await self._perform(decision, event)
+            if isinstance(follow_up, bool):
+                return follow_up
+            event = follow_up
+
+    async def _perform(self, decision: Decision, event: Event) -> Event | bool:
+        """Make the writes of a decision and do what it says next; the event that follows, or how the run ends."""
+        match decision.next:
+            case Drain():
+                return await self._drain()
+            case Prepare():
+                return await self._prepare()
+            case Reload():
+                return await self._reload()
+            case Stream():
+                await self._write(decision, LoopPoint.BEFORE_ASK, LoopPoint.AFTER_ASK)
+                return True
+            case Invoke(call):
+                await self._write(decision, *_points(event))
+                return await self._invoke(call)
+            case Park(skipped):
+                await self._write(decision, *_points(event))
+                self._parked(decision, skipped=skipped)
+                return False
+            case End(reason):
+                record = _present(decision.record)
+                await self._tools.endings.end(record, decision.writes, reason)
+                self._outcome = Outcome(record.status)
+                return False
+            case _:
+                assert_never(decision.next)
+
+    async def _write(self, decision: Decision, before: LoopPoint, after: LoopPoint) -> None:
+        if decision.record is None or not decision.writes:
+            return
+        self._parts.world.reach(before)
+        await self._tools.writes.make(decision.record, decision.writes)
+        self._record = decision.record
+        reply = next((write.message for write in decision.writes if isinstance(write, Rewrite)), None)
+        if reply is not None:
+            self._view = replace(self._view, message=reply)
+        self._parts.world.reach(after)
+
+    def _parked(self, decision: Decision, *, skipped: bool) -> None:
+        record = decision.record
+        if skipped or record is None:
+            self._outcome = Outcome(record.status if record is not None else "running", skipped=True)
+        else:
+            self._outcome = Outcome(record.status, next_step=record.step)
+
+    async def _drain(self) -> Event:
+        record = _present(self._record)
+        self._parts.world.reach(LoopPoint.STEP_TAKEN)
+        self._rerun = self._rerun or record.stream_request_id == record.request_id
+        if self._rerun:
+            self._tools.paths.drop(record.session_id)
+        if await self._parts.delivery.parked(record.session_id) and not await self._answered_already(record):
+            record = self._record = await self._parts.delivery.drain(record)
+        call = set_status_call(record.session_id, "working", "preparing context")
+        try:
+            await self._parts.bus.void(call.fn, call.data, opts=self._parts.session_opts())
+        except EpochEnded:
+            raise
+        except BusError:
+            pass
+        if record.step == 0 and record.turn_count == 0:
+            await self._parts.events.turn_started(record)
+        return Drained()
+
+    async def _answered_already(self, record: TurnRecord) -> bool:
+        """True when this step ran before and its reply has content: nothing may come between it and its results."""
+        if not self._rerun:
+            return False
+        reply = await self._own_reply(record)
+        return reply is not None and bool(reply.get("content"))
+
+    async def _prepare(self) -> Ready:
+        self._prepared = await self._tools.preparation.of_step(_present(self._record))
+        self._gate = self._prepared.gate
+        self._view = View(leaf=self._prepared.leaf)
+        return self._prepared.ready
+
+    async def _reload(self) -> Reloaded:
+        """Read back the reply of a step whose generation is consumed, and which of its results exist."""
+        record = _present(self._record)
+        self._parts.world.reach(LoopPoint.STEP_TAKEN)
+        self._tools.paths.drop(record.session_id)
+        path = await self._tools.paths.load(record.session_id)
+        reply = _message_of(path, entry_ids.assistant(record.turn_id, record.step))
+        if reply is None or record.generated is None:
+            raise CodedError("harness/state", f"the reply of step {record.step} is not on the session's active path")
+        message = {**reply, "stop_reason": record.generated.stop_reason}
+        self._gate = self._parts.surfaces.gate(record)
+        self._view = View(message, record.watermark_entry_id, frozenset(item.entry_id for item in path))
+        return Reloaded(message)
+
+    async def _generate(self) -> Generated:
+        record, prepared = _present(self._record), self._prepared
+        assert prepared is not None, "a stream follows a preparation"
+        return await self._tools.generation.run(record, prepared.request, again=self._rerun, last=self._last_try)
+
+    async def _still_ours(self) -> bool:
+        """Re-read the record after the stream: others may have changed what they may, or ended the turn."""
+        mine = _present(self._record)
+        self._record = await self._parts.turns.load(mine.session_id)
+        return (
+            self._record is not None
+            and self._record.turn_id == mine.turn_id
+            and self._record.step == mine.step
+            and not self._record.terminal
+        )
+
+    async def _invoke(self, call: PlannedCall) -> Event:
+        record, gate = _present(self._record), self._gate
+        assert gate is not None, "a call is planned under a policy"
+        self._parts.world.reach(LoopPoint.BEFORE_INVOKE)
+        event = await self._tools.dispatch.invoke(record, call, gate)
+        self._parts.world.reach(LoopPoint.INVOKED)
+        return event
+
+    async def _facts(self, event: Event) -> Facts:
+        record = self._record
+        return Facts(
+            now_ms=self._parts.world.clock.now_ms(),
+            stopped=record is not None and self._parts.signals.fired(record.turn_id),
+            steered=await self._steered(event),
+            scheduled=record is None or self._tools.writes.scheduled(record),
+            max_result_bytes=self._parts.limits().max_result_bytes,
+            gate=self._gate,
+        )
+
+    async def _steered(self, event: Event) -> bool:
+        """Whether a user message waits (10.5); asked only where the reply would end the turn."""
+        if not isinstance(event, (Generated, Reloaded)) or calls_of(event.message.get("content")):
+            return False
+        record = _present(self._record)
+        if any(row.visible for row in await self._parts.delivery.parked(record.session_id)):
+            return True
+        return await self._tools.paths.spoken_after(record.session_id, self._view.leaf)
+
+    async def _own_reply(self, record: TurnRecord) -> Message | None:
+        path = await self._tools.paths.load(record.session_id)
+        return _message_of(path, entry_ids.assistant(record.turn_id, record.step))
+
+
+def _points(event: Event) -> tuple[LoopPoint, LoopPoint]:
+    if isinstance(event, Returned):
+        return LoopPoint.BEFORE_RESULT, LoopPoint.AFTER_RESULT
+    return LoopPoint.BEFORE_REPLY, LoopPoint.AFTER_REPLY
+
+
+def _message_of(path: list[Item], entry_id: str) -> Message | None:
+    return next((item.message for item in reversed(path) if item.entry_id == entry_id), None)
+
+
+def _present(record: TurnRecord | None) -> TurnRecord:
+    assert record is not None, "only a delivery is decided without a record"
+    return record

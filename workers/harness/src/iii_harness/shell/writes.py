@@ -1,0 +1,92 @@
+"""The core's writes as calls of the bus, made as one sequence (design: `Bus.sequence`; harness-loop 4, 8.2, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+from iii_harness.decide.decision import Append, Enqueue, Project, Rewrite, Save, Write
+from iii_harness.durable_sequence import SequenceFailed, perform
+from iii_harness.record import TurnRecord
+from iii_harness.shell.parts import Parts
+from iii_harness.turn_queue import enqueue_call
+from iii_kit.bus import Call
+
+FINAL = ("usage", "stop_reason", "native_stop_reason", "error_kind", "error_message", "warnings", "provider")
+"""Fields of a reply beside its content that its final write carries (siblings 3.5)."""
+
+
+class Writes:
+    """Makes the writes of a decision."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._scheduled: dict[str, tuple[str, int]] = {}
+
+    async def make(self, record: TurnRecord, writes: Sequence[Write]) -> None:
+        """Make `writes` in order; the record store learns what became of the record."""
+        if not writes:
+            return
+        calls = [call for write in writes for call in self._calls(record, write)]
+        try:
+            await perform(self._parts.bus, self._parts.world.clock, calls)
+        except BaseException as error:
+            self._parts.turns.forget(record.session_id)
+            if isinstance(error, SequenceFailed):
+                raise error.answer() from error
+            raise
+        for write in writes:
+            if isinstance(write, Save):
+                self._parts.turns.saved(write.record)
+            elif isinstance(write, Enqueue):
+                self._scheduled[record.session_id] = (write.record.turn_id, write.record.step)
+
+    def scheduled(self, record: TurnRecord) -> bool:
+        """True when this process has enqueued the record's current step."""
+        return self._scheduled.get(record.session_id) == (record.turn_id, record.step)
+
+    def ended(self, session_id: str) -> None:
+        """Forget a session whose turn is over."""
+        self._scheduled.pop(session_id, None)
+
+    def renewed(self) -> None:
+        """A new connection begins: what the old one enqueued may be lost."""
+        self._scheduled.clear()
+
+    def _calls(self, record: TurnRecord, write: Write) -> list[Call]:
+        opts = self._parts.session_opts()
+        session_id, origin = record.session_id, {"turn_id": record.turn_id}
+        match write:
+            case Append(entry_id, message, custom_type, data):
+                entry = {"message": message} if message is not None else {"custom": _custom(custom_type, data)}
+                fields = {"session_id": session_id, "entry_id": entry_id, **entry, "origin": origin}
+                return [Call("session::append", fields, opts=opts)]
+            case Rewrite(entry_id, message):
+                return [Call("session::update-message", _final(session_id, entry_id, message, origin), opts=opts)]
+            case Save(saved):
+                return self._parts.turns.writes(saved)
+            case Enqueue(ahead):
+                return [enqueue_call(ahead)]
+            case Project(status, reason):
+                fields = {"session_id": session_id, "status": status}
+                return [
+                    Call("session::set-status", fields if reason is None else {**fields, "reason": reason}, opts=opts)
+                ]
+            case _:
+                assert_never(write)
+
+
+def _custom(custom_type: str, data: Any) -> dict[str, Any]:
+    return {"custom_type": custom_type, "data": data}
+
+
+def _final(session_id: str, entry_id: str, message: dict[str, Any], origin: dict[str, str]) -> dict[str, Any]:
+    content = message.get("content")
+    fields: dict[str, Any] = {
+        "session_id": session_id,
+        "entry_id": entry_id,
+        "content": content if isinstance(content, list) else [],
+        "origin": origin,
+    }
+    fields.update((name, message[name]) for name in FINAL if message.get(name) is not None)
+    return fields
