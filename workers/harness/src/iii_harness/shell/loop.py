@@ -15,33 +15,30 @@ from iii_harness.shell.writes import Writes
 
 
 class Loop:
-    """`turn` serves `harness::turn`; `endings` finalises turns that no step will see."""
+    """`turn` serves `harness::turn`; `cancel` and `unscheduled` end turns that no step will see."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._background = Background()
         self._paths = Paths(parts.bus, parts.session_opts)
         self._writes = Writes(parts)
-        self.endings = Endings(parts, self._writes, self._paths)
-        self.turn = TurnFunction(
+        endings = Endings(parts, self._writes, self._paths)
+        background = Background()
+        function = TurnFunction(
             Tools(
                 parts=parts,
                 paths=self._paths,
                 writes=self._writes,
-                endings=self.endings,
+                endings=endings,
                 preparation=Preparation(parts, self._paths),
-                generation=Generation(parts, self._background),
-                dispatch=Dispatch(parts, self._background),
+                generation=Generation(parts, background),
+                dispatch=Dispatch(parts, background),
             )
         )
+        self.turn = function.turn
+        self.cancel = endings.cancel
+        self.unscheduled = endings.unscheduled
 
     def renewed(self) -> None:
         """A new connection begins: nothing that was read or written over the old one is taken for granted."""
-        self._parts.turns.renewed()
         self._paths.renewed()
         self._writes.renewed()
-
-    async def drain(self) -> None:
-        """Let running steps end; take no more."""
-        await self.turn.drain()
-        await self._background.drain()

@@ -41,10 +41,6 @@ class Background:
         """Run `work` beside everything else."""
         self.keep(asyncio.ensure_future(work))
 
-    async def drain(self) -> None:
-        """Let what runs come to its end."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():

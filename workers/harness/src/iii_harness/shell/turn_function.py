@@ -6,7 +6,6 @@ ends the turn, and only when that cannot be stored does the queue get the error,
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -37,20 +36,12 @@ class TurnFunction:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._parts = tools.parts
-        self._open = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._closing = False
 
     async def turn(self, request: TurnRequest, _: Invocation) -> dict[str, Any]:
         """Run the step that was delivered, once."""
-        if self._closing:
-            raise BusError("invocation_stopped", "this harness is shutting down; the step is delivered again")
         session_id, turn_id, step = request.session_id, request.turn_id, request.step
         if not self._parts.executing.enter(session_id, turn_id, step):
             return _answer(session_id, Outcome("running", skipped=True))
-        self._open += 1
-        self._idle.clear()
         try:
             with _traced(request) as span:
                 outcome = await self._run(request)
@@ -61,14 +52,6 @@ class TurnFunction:
             return _answer(session_id, outcome)
         finally:
             self._parts.executing.leave(session_id, turn_id, step)
-            self._open -= 1
-            if not self._open:
-                self._idle.set()
-
-    async def drain(self) -> None:
-        """Take no more steps and return when those under way have ended."""
-        self._closing = True
-        await self._idle.wait()
 
     async def _run(self, request: TurnRequest) -> Outcome:
         attempt = 0
