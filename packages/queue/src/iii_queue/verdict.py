@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -65,4 +66,6 @@ def judge(job: Job, config: QueueConfig, error: BusError | None, now: int) -> Ve
 
 def _is_absent(job: Job, error: BusError) -> bool:
     """True when the job's own function is missing, not one that it called."""
-    return error.code == "function_not_found" and job.function_id in error.message
+    if error.code != "function_not_found":
+        return False
+    return re.search(rf"(?<![\w:-]){re.escape(job.function_id)}(?![\w:-])", error.message) is not None

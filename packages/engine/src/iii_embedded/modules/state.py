@@ -6,10 +6,8 @@ A value that came over the bus has been checked there, so it is stored without b
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from iii_contracts.engine import state as contract
 from iii_contracts.engine.state import (
@@ -24,7 +22,6 @@ from iii_embedded.modules.firing import EngineTrigger
 from iii_embedded.modules.updates import MISSING, apply
 from iii_kit.bus import Bus, Invocation, Json, ReadHandler, TxHandler
 from iii_kit.encoding import decode, encode, stored
-from iii_kit.errors import BusError
 from iii_kit.storage import Reader, Tx
 from iii_store.schema import Family
 
@@ -43,8 +40,6 @@ _INSERT = "INSERT INTO state(scope, key, value) VALUES(?, ?, ?)"
 _UPDATE = "UPDATE state SET value = ? WHERE seq = ?"
 _DELETE = "DELETE FROM state WHERE seq = ?"
 
-Request = TypeVar("Request")
-View = TypeVar("View")
 Kind = Literal["created", "updated", "deleted"]
 
 
@@ -54,12 +49,12 @@ class State:
     def __init__(self, bus: Bus) -> None:
         self._changed = EngineTrigger(bus, contract.CHANGED)
         bus.provide(contract.CHANGED, self._changed)
-        bus.serve(contract.SET, TxHandler(_coded("SET_ERROR", self._set)))
-        bus.serve(contract.GET, ReadHandler(_coded("GET_ERROR", _get), bounded=True))
-        bus.serve(contract.DELETE, TxHandler(_coded("DELETE_ERROR", self._delete)))
-        bus.serve(contract.UPDATE, TxHandler(_coded("UPDATE_ERROR", self._update)))
-        bus.serve(contract.LIST, ReadHandler(_coded("LIST_ERROR", _list)))
-        bus.serve(contract.LIST_GROUPS, ReadHandler(_coded("LIST_GROUPS_ERROR", _list_groups)))
+        bus.serve(contract.SET, TxHandler(self._set))
+        bus.serve(contract.GET, ReadHandler(_get, bounded=True))
+        bus.serve(contract.DELETE, TxHandler(self._delete))
+        bus.serve(contract.UPDATE, TxHandler(self._update))
+        bus.serve(contract.LIST, ReadHandler(_list))
+        bus.serve(contract.LIST_GROUPS, ReadHandler(_list_groups))
 
     async def ready(self) -> None:
         """State works as soon as it is installed."""
@@ -150,15 +145,3 @@ def _list(reader: Reader, request: ListRequest, _: Invocation) -> Json:
 def _list_groups(reader: Reader, _: ListGroupsRequest, __: Invocation) -> Json:
     rows = reader.execute("SELECT DISTINCT scope FROM state ORDER BY scope")
     return {"groups": [row[0] for row in rows]}
-
-
-def _coded(code: str, run: Callable[[View, Request, Invocation], Json]) -> Callable[[View, Request, Invocation], Json]:
-    """`run` whose storage failures have the code of their function."""
-
-    def coded(view: Any, request: Any, invocation: Invocation) -> Json:
-        try:
-            return run(view, request, invocation)
-        except sqlite3.Error as error:
-            raise BusError(code, str(error)) from error
-
-    return coded

@@ -167,11 +167,18 @@ class StateEvent(Wire):
 
 
 SET = FunctionSpec(
-    "state::set", "Store a value; answers the old and the new one.", SetRequest, Written, INVALID, errors=("SET_ERROR",)
+    "state::set",
+    "Store a value; answers the old and the new one.",
+    SetRequest,
+    Written,
+    INVALID,
+    errors=("storage_failed",),
 )
-GET = FunctionSpec("state::get", "The value at a place, or null.", PlaceRequest, None, INVALID, errors=("GET_ERROR",))
+GET = FunctionSpec(
+    "state::get", "The value at a place, or null.", PlaceRequest, None, INVALID, errors=("storage_failed",)
+)
 DELETE = FunctionSpec(
-    "state::delete", "Remove a value; answers it, or null.", PlaceRequest, None, INVALID, errors=("DELETE_ERROR",)
+    "state::delete", "Remove a value; answers it, or null.", PlaceRequest, None, INVALID, errors=("storage_failed",)
 )
 UPDATE = FunctionSpec(
     "state::update",
@@ -179,7 +186,7 @@ UPDATE = FunctionSpec(
     UpdateRequest,
     UpdateResponse,
     INVALID,
-    errors=("UPDATE_ERROR",),
+    errors=("storage_failed",),
 )
 LIST = FunctionSpec(
     "state::list",
@@ -187,7 +194,7 @@ LIST = FunctionSpec(
     ListRequest,
     list[Json],
     INVALID,
-    errors=("LIST_ERROR",),
+    errors=("storage_failed",),
 )
 LIST_GROUPS = FunctionSpec(
     "state::list_groups", "All scopes that hold a value.", ListGroupsRequest, ListGroupsResponse, INVALID
