@@ -1,0 +1,40 @@
+"""Which model a chat talks to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iii_kit.bus import Caller
+from iii_stack.errors import StackError
+
+DEMO_PROVIDER = "scripted"
+DEMO_MODEL = "demo"
+
+
+class ModelChoice(NamedTuple):
+    """A provider and its model."""
+
+    provider: str
+    model: str
+
+
+def parse_model(text: str) -> ModelChoice:
+    """`PROVIDER/MODEL`, split at the first slash. Raises `StackError`."""
+    provider, slash, model = text.partition("/")
+    if not (provider and slash and model):
+        raise StackError(
+            "invalid_model",
+            f"--model {text}: not PROVIDER/MODEL",
+            hint="such as openai/gpt-5-mini; `iii-stack doctor` lists them",
+        )
+    return ModelChoice(provider, model)
+
+
+async def default_model(bus: Caller) -> ModelChoice:
+    """The first model of a provider that has what it needs; without one, the demonstration."""
+    providers = (await bus.call("router::provider::list", {}))["providers"]
+    usable = {row["id"] for row in providers if row["configured"] and row["id"] != DEMO_PROVIDER}
+    for row in (await bus.call("router::models::list", {}))["models"]:
+        if row["provider"] in usable:
+            return ModelChoice(row["provider"], row["id"])
+    return ModelChoice(DEMO_PROVIDER, DEMO_MODEL)

@@ -1,0 +1,1 @@
+"""The commands of `iii-stack`, one module each."""

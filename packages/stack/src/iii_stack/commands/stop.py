@@ -1,0 +1,33 @@
+"""`iii-stack stop`: end a running turn."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from iii_stack.output import AsJson, console, print_json
+from iii_stack.reach import Reach
+from iii_stack.reach import call as call_bus
+
+
+def stop(
+    session: Annotated[str, Parameter(help="Session id; see `iii-stack sessions`.")],
+    /,
+    *,
+    reach: Reach = Reach(),
+    turn: Annotated[str | None, Parameter(help="Only when this is the session's turn.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop the running turn of a session. What it wrote stays.
+
+    Try:
+
+        iii-stack stop s_1
+    """
+    request = {"session_id": session} | ({} if turn is None else {"turn_id": turn})
+    answer = call_bus(reach, "harness::stop", request)
+    if as_json:
+        print_json(answer)
+    else:
+        console().print("stopping" if answer["stopping"] else "nothing runs in this session")

@@ -1,0 +1,101 @@
+"""`iii-stack up`: run the stack in this terminal until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from iii_stack.data_directory import DataDirectory, locate
+from iii_stack.errors import StackError
+from iii_stack.output import AsJson, console, print_json
+
+if TYPE_CHECKING:
+    from iii_stack.compose import StackSettings
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+def up(
+    *,
+    host: Annotated[str, Parameter(help="Address to listen on. Beyond loopback III_TOKEN must be set.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="Port of the bus; 0 takes any free one.")] = 49134,
+    page_port: Annotated[
+        int | None, Parameter(help="Port of the page, where a page host is installed; 0 takes any free one.")
+    ] = None,
+    data_dir: Annotated[Path | None, Parameter(help="Where everything durable lies.")] = None,
+    without: Annotated[str, Parameter(help="Parts to leave out: any of harness,eval,siblings,queue,page.")] = "",
+    log_level: Annotated[LogLevel, Parameter(help="How much to log on stderr.")] = "warning",
+    as_json: AsJson = False,
+) -> None:
+    """Start the stack and keep it running. SIGINT or SIGTERM ends it; what was not finished goes on at the next start.
+
+    With --json the first line on stdout tells that every worker is ready, and where.
+
+    Try:
+
+        iii-stack up
+
+        iii-stack up --port 0 --data-dir ./data --json
+    """
+    from iii_stack.compose import PARTS, TOKEN_VARIABLE, StackSettings
+
+    left_out = frozenset(part.strip() for part in without.split(",") if part.strip())
+    unknown = sorted(left_out - set(PARTS))
+    if unknown:
+        raise StackError("unknown_part", f"--without {unknown[0]}: no such part", hint=f"any of {','.join(PARTS)}")
+    from iii_kit.logs import configure
+
+    configure(log_level)
+    token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    directory = DataDirectory(locate(data_dir))
+    directory.open()
+    try:
+        asyncio.run(_run(directory, StackSettings(host, port, left_out, token), as_json=as_json))
+    finally:
+        directory.close()
+
+
+async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bool) -> None:
+    from iii_kit.world import real_world
+    from iii_stack.compose import Stack
+
+    told_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told_to_stop.set)
+    stack = Stack(real_world(), directory, settings)
+    try:
+        starting = asyncio.ensure_future(stack.start())
+        stopping = asyncio.ensure_future(told_to_stop.wait())
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            await starting
+            running = {"bus": stack.url, "page": None, "pid": os.getpid()}
+            directory.announce(running)
+            _tell(running, directory, as_json=as_json)
+            await stopping
+        else:
+            starting.cancel()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        await stack.drain()
+
+
+def _tell(running: dict[str, Any], directory: DataDirectory, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"ready": True, **running}, one_line=True)
+        return
+    from rich.text import Text
+
+    out = console()
+    out.print(Text.assemble(("iii stack is up", "bold green"), f"  bus {running['bus']}  data {directory.path}"))
+    out.print(Text("Now, in another terminal:"))
+    for line in ('iii-stack chat "What can you do here?"', "iii-stack sessions", "iii-stack doctor"):
+        out.print(Text(f"  {line}", style="bold"))
+    out.print(Text("Ctrl-C stops it; nothing is lost.", style="dim"))

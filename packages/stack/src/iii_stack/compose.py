@@ -1,0 +1,183 @@
+"""The whole stack in one process: which parts, in which order they start and end (siblings 17.3, design "Layout").
+
+The order of start-up is that of the specification; the end goes the other way round. Every part sits on a bus of its
+own, as it would over a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import iii_harness.app as harness
+import iii_queue as queue
+import iii_siblings.providers.openai as openai
+import iii_siblings.providers.scripted as scripted
+import iii_siblings.router as router
+from iii_embedded import modules
+from iii_embedded.engine import Engine, EngineSettings
+from iii_embedded.local_bus import LocalBus
+from iii_kit.errors import BusError
+from iii_kit.logs import logger
+from iii_kit.world import World
+from iii_siblings import sessions
+from iii_stack.data_directory import DataDirectory
+from iii_stack.errors import StackError
+from iii_store import NewerDatabase, SqliteStore
+from iii_store.schema import Family
+
+PARTS = ("harness", "eval", "siblings", "queue", "page")
+"""Parts that can be left out, so that a connected worker may take their place."""
+
+READY_S = 60.0
+"""How long the parts may take to become ready."""
+
+TOKEN_VARIABLE = "III_TOKEN"
+
+FAMILIES: tuple[Family, ...] = (*modules.FAMILIES, queue.FAMILY, sessions.FAMILY, router.FAMILY)
+"""The tables of every part; they exist whether or not the part runs."""
+
+log = logger(__name__)
+
+
+class Worker(Protocol):
+    """An installed worker or module."""
+
+    async def ready(self) -> None:
+        """Return when it works."""
+        ...
+
+    async def drain(self) -> None:
+        """Take nothing more on; what runs ends or stays durable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StackSettings:
+    """What `iii-stack up` was asked for."""
+
+    host: str = "127.0.0.1"
+    port: int = 49134
+    without: frozenset[str] = frozenset()
+    token: str | None = field(default=None, repr=False)
+    stepwise: bool = False
+    """Make the calls of a sequence one by one, as over a socket."""
+
+
+class Stack:
+    """One stack over one data directory, which the caller has opened."""
+
+    def __init__(self, world: World, directory: DataDirectory, settings: StackSettings) -> None:
+        _check_exposure(settings)
+        self._world = world
+        self._settings = settings
+        self._workers: list[tuple[str, Worker]] = []
+        self.store = _open_store(directory)
+        self.engine = Engine(
+            world, self.store, EngineSettings(host=settings.host, port=settings.port, token=settings.token)
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the bus is."""
+        return f"ws://{_for_url(self._settings.host)}:{self.engine.port}"
+
+    async def start(self) -> None:
+        """Start every part and return when all are ready. Raises `StackError` when one cannot."""
+        try:
+            await self.engine.start()
+        except OSError as error:
+            raise _not_listening(error, self._settings) from None
+        for module in modules.install(lambda name: self._attach(name, builtin=True), self._world):
+            self._workers.append((type(module).__name__, module))
+        self._install_parts()
+        await self._all_ready()
+
+    async def drain(self) -> None:
+        """End in the opposite order; what is not finished is durable and goes on at the next start."""
+        for name, worker in reversed(self._workers):
+            try:
+                await worker.drain()
+            except Exception as error:
+                log.error("drain_failed", part=name, error=str(error))
+        await self.engine.close()
+        self.store.close()
+
+    def _install_parts(self) -> None:
+        without = self._settings.without
+        if "queue" not in without:
+            self._add("queue", queue.install(self._attach("queue", builtin=True), self.store, self._world))
+        if "siblings" not in without:
+            self._add("sessions", sessions.install(self._attach("session-manager"), self._world))
+            self._add("router", router.install(self._attach("llm-router"), self._world, self.store))
+            self._add("provider openai", openai.install(self._attach("provider-openai"), self._world))
+            self._add("provider scripted", scripted.install(self._attach("provider-scripted"), self._world))
+        if "harness" not in without:
+            self._add("harness", harness.install(self._attach("harness"), self._world))
+
+    def _add(self, name: str, worker: Worker) -> None:
+        self._workers.append((name, worker))
+
+    def _attach(self, name: str, *, builtin: bool = False) -> LocalBus:
+        return self.engine.attach(name, builtin=builtin, stepwise=self._settings.stepwise)
+
+    async def _all_ready(self) -> None:
+        for name, worker in self._workers:
+            try:
+                async with asyncio.timeout(READY_S):
+                    await worker.ready()
+            except TimeoutError:
+                raise StackError("not_ready", f"{name} was not ready within {READY_S:g} s") from None
+            except Exception as error:
+                raise StackError("not_ready", f"{name} did not start: {error}") from error
+
+
+def _open_store(directory: DataDirectory) -> SqliteStore:
+    try:
+        return SqliteStore(directory.database, FAMILIES)
+    except NewerDatabase as error:
+        raise StackError("newer_database", str(error)) from None
+    except (OSError, sqlite3.Error, BusError) as error:
+        raise StackError(
+            "database",
+            f"cannot open the database {directory.database}: {error}",
+            hint="check that the disk is not full and that the file can be written",
+        ) from None
+
+
+def _check_exposure(settings: StackSettings) -> None:
+    if settings.token is None and not _is_loopback(settings.host):
+        raise StackError(
+            "exposed",
+            f"{settings.host} can be reached from other machines, and whoever reaches the bus can do everything",
+            hint=f"set {TOKEN_VARIABLE} to a secret that workers present, or stay on 127.0.0.1",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _not_listening(error: OSError, settings: StackSettings) -> StackError:
+    place = f"port {settings.port} of {settings.host}"
+    if error.errno == errno.EADDRINUSE:
+        hint = "name another one with --port, or --port 0 for any free one"
+        return StackError("port_in_use", f"{place} is in use", hint=hint)
+    return StackError(
+        "not_listening",
+        f"cannot listen on {place}: {error.strerror}",
+        hint="name another address with --host and --port",
+    )
+
+
+def _for_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
