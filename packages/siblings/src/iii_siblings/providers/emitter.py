@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from iii_kit.bus import Sink
-from iii_kit.encoding import encode
 from iii_kit.stream_frames import shown_arguments
+
+_encode = msgspec.json.Encoder().encode
+"""Frames hold text that was decoded from JSON or scrubbed, so nothing in them needs the bus's checks again."""
 
 PING = '{"type":"ping"}'
 
@@ -154,7 +158,7 @@ class Emitter:
         await self._frame({"type": kind, "partial": self.message})
 
     async def _frame(self, frame: dict[str, Any]) -> None:
-        await self._send(encode(frame).decode())
+        await self._send(_encode(frame).decode())
 
     async def _send(self, item: str) -> None:
         self.sent += 1

@@ -21,6 +21,21 @@ Generate = Callable[[dict[str, Any], Emitter], Coroutine[Any, Any, None]]
 """Generates one answer into an emitter. It ends the answer, or returns to leave the stream without an end."""
 
 
+class _Stream:
+    """One running stream: the task of its call, which `stop` interrupts."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self.task = task
+        self.stopped = False
+        self.over = asyncio.Event()
+
+    def stop(self) -> None:
+        """Interrupt what it waits for; once."""
+        if not self.stopped and not self.over.is_set():
+            self.stopped = True
+            self.task.cancel()
+
+
 class Streams:
     """Serves `provider::<id>::stream` and `provider::<id>::abort` around one `Generate`."""
 
@@ -33,7 +48,7 @@ class Streams:
         self._spec = spec
         self._generate = generate
         self._pings = pings
-        self._running: dict[str, set[asyncio.Task[None]]] = {}
+        self._running: dict[str, set[_Stream]] = {}
 
     async def stream(self, data: Any, _: Invocation) -> Json:
         """Serve one stream; answers when its terminal frame is out, or its caller has left."""
@@ -51,52 +66,52 @@ class Streams:
 
     async def abort(self, request: AbortRequest, _: Invocation) -> Json:
         """Stop the streams of one request."""
-        running = self._running.get(request.request_id, set())
-        for task in running:
-            task.cancel()
+        running = list(self._running.get(request.request_id, ()))
+        for stream in running:
+            stream.stop()
         return {"aborted": bool(running)}
 
     async def drain(self) -> None:
         """Stop every stream."""
-        tasks = [task for running in self._running.values() for task in running]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        running = [stream for streams in self._running.values() for stream in streams]
+        for stream in running:
+            stream.stop()
+        for stream in running:
+            await stream.over.wait()
 
     async def _run(self, request: dict[str, Any], emitter: Emitter) -> None:
         key = str(request.get("resolution_key") or "")
-        task = asyncio.create_task(self._generate(request, emitter))
-        self._running.setdefault(key, set()).add(task)
-        alive = asyncio.create_task(self._keep_alive(emitter)) if self._pings else None
+        stream = _Stream(cast("asyncio.Task[Any]", asyncio.current_task()))
+        self._running.setdefault(key, set()).add(stream)
+        alive = asyncio.create_task(self._keep_alive(emitter, stream)) if self._pings else None
         try:
-            await asyncio.wait({task} if alive is None else {task, alive}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                task.cancel()
-                await asyncio.wait({task})
+            await self._generate(request, emitter)
+        except asyncio.CancelledError:
+            if not stream.stopped:
+                raise
+            stream.task.uncancel()
+            if not emitter.ended:
+                await emitter.aborted()
         finally:
-            task.cancel()
             if alive is not None:
                 alive.cancel()
-            self._running[key].discard(task)
+            stream.over.set()
+            self._running[key].discard(stream)
             if not self._running[key]:
                 del self._running[key]
-        if task.cancelled() and not emitter.ended:
-            await emitter.aborted()
-        elif not task.cancelled():
-            task.result()
 
-    async def _keep_alive(self, emitter: Emitter) -> None:
-        """Ping a silent stream; returns when its reader is gone."""
+    async def _keep_alive(self, emitter: Emitter, stream: _Stream) -> None:
+        """Ping a silent stream, and stop it when its reader is gone."""
         seen = -1
-        while True:
-            seen = emitter.sent
-            await self._world.clock.sleep(PING_EVERY_S)
-            if emitter.sent == seen and not emitter.ended:
+        while not emitter.ended:
+            if emitter.sent == seen:
                 try:
                     await emitter.ping()
                 except BusError:
+                    stream.stop()
                     return
+            seen = emitter.sent
+            await self._world.clock.sleep(PING_EVERY_S)
 
     def _checked(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
+import msgspec
+
 from iii_contracts.messages import RETRYABLE
 from iii_contracts.router import CODE_OF_KIND
-from iii_kit.encoding import encode
 
 Interrupt: TypeAlias = Literal["abort", "gone", "idle", "total", "drain"]
 """Why a stream was cut short from this side."""
@@ -78,7 +79,7 @@ def error_message(base: dict[str, Any], text: str, kind: str) -> dict[str, Any]:
 def frame(kind: Literal["done", "error"], message: dict[str, Any]) -> str:
     """A terminal frame."""
     key = "message" if kind == "done" else "error"
-    return encode({"type": kind, key: message}).decode()
+    return msgspec.json.encode({"type": kind, key: message}).decode()
 
 
 def error_answer(message: dict[str, Any], code: str, detail: Any = None) -> dict[str, Any]:

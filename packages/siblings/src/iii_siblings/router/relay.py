@@ -10,10 +10,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
+
 from iii_contracts.router import CODE_OF_KIND, IDLE, INCOMPLETE, SETUP_FAILED, UNAVAILABLE
 from iii_kit.bus import Bus, Json, Opts, Source
 from iii_kit.clients.failures import Failure, classify, is_transient
-from iii_kit.encoding import encode
 from iii_kit.errors import BusError, CodedError
 from iii_kit.stream_frames import Frame, FrameReader
 from iii_kit.world import World
@@ -237,7 +238,7 @@ class Relay:
         if frame.type != "usage":
             return item
         usage = with_cost(frame.usage, self._plan.pricing)
-        return item if usage is None else encode({"type": "usage", "usage": usage}).decode()
+        return item if usage is None else msgspec.json.encode({"type": "usage", "usage": usage}).decode()
 
     def _delay(self, outcome: Outcome) -> float | None:
         """Seconds until the next attempt, or None when this outcome stands."""

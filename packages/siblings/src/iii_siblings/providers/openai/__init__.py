@@ -1,0 +1,1 @@
+"""OpenAI and every server with a compatible API (siblings 8)."""
