@@ -7,7 +7,7 @@ small ones that keep the rules the entry relies on.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from iii_contracts.harness.send import SEND
 from iii_contracts.harness.turn import STOP
 from iii_contracts.harness.upkeep import ON_SESSION_DELETED, SWEEP_PENDING
 from iii_embedded.engine import Engine, EngineSettings
+from iii_embedded.local_bus import LocalBus
 from iii_embedded.modules import state
 from iii_harness.delivery import Delivery
 from iii_harness.entry import idempotency
@@ -37,8 +38,8 @@ from iii_harness.record import TurnRecord, from_row
 from iii_harness.signals import CancelSignals, ExecutingSteps
 from iii_harness.state_rows import StateRows
 from iii_harness.turn_store import TurnStore
-from iii_kit.bus import Invocation, Opts, TxHandler
-from iii_kit.errors import BusError
+from iii_kit.bus import Call, Invocation, Opts, TxHandler
+from iii_kit.errors import BusError, PartialSequence
 from iii_kit.storage import Tx
 from iii_siblings import sessions
 from iii_store import Family, SqliteStore
@@ -47,10 +48,65 @@ from iii_testing.world import ManualWorld
 JOBS = Family("test_jobs", (("CREATE TABLE test_jobs (n INTEGER PRIMARY KEY, data TEXT)",),))
 
 
+class Cut(BaseException):
+    """The process died at a call."""
+
+
+class CuttingBus:
+    """A bus whose process can die at its n-th call: before the call is sent, or once it is done and unheard."""
+
+    def __init__(self, bus: LocalBus) -> None:
+        self._bus = bus
+        self._left: int | None = None
+        self._after = False
+
+    def cut(self, nth: int, *, after: bool) -> None:
+        """Die at the `nth` call from now."""
+        self._left, self._after = nth, after
+
+    @property
+    def cut_missed(self) -> bool:
+        """True when the calls ended before the chosen one."""
+        return self._left is not None and self._left > 0
+
+    async def call(self, fn: str, data: Any, *, opts: Opts = Opts()) -> Any:
+        """Make one call."""
+        if self._left is None:
+            return await self._bus.call(fn, data, opts=opts)
+        try:
+            return (await self._counted([Call(fn, data, opts=opts)]))[0]
+        except PartialSequence as partial:
+            raise partial.cause from partial
+
+    async def sequence(self, calls: Sequence[Call]) -> list[Any]:
+        """Make the calls; one by one while a cut is due."""
+        return await self._counted(calls)
+
+    async def _counted(self, calls: Sequence[Call]) -> list[Any]:
+        if self._left is None:
+            return await self._bus.sequence(calls)
+        results: list[Any] = []
+        for call in calls:
+            self._left -= 1
+            if self._left == 0 and not self._after:
+                raise Cut
+            try:
+                results.append(await self._bus.perform(call))
+            except BusError as error:
+                raise PartialSequence(results, error) from error
+            if self._left == 0:
+                raise Cut
+        return results
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bus, name)
+
+
 class EntryBench:
     """One harness process without a loop: `crash` and `open` again to restart it over the same store."""
 
     def __init__(self, world: ManualWorld, store: SqliteStore, *, stepwise: bool = False) -> None:
+        self.stepwise = stepwise
         self.world = world
         self.store = store
         self.config = HarnessConfig()
@@ -60,7 +116,7 @@ class EntryBench:
         state.install(self.engine.attach("iii-state", builtin=True))
         self.sessions = sessions.install(self.engine.attach("session-manager"), world)
         self.engine.attach("queue").serve(ENQUEUE, TxHandler(self._enqueue))
-        self.bus = self.engine.attach("harness", stepwise=stepwise)
+        self.bus = CuttingBus(self.engine.attach("harness", stepwise=stepwise))
         self.client = self.engine.attach("client")
         self._build()
 
@@ -147,9 +203,15 @@ class EntryBench:
         found = await self.store.read(lambda r: r.execute("SELECT data FROM test_jobs ORDER BY n").fetchall())
         return [json.loads(row[0]) for row in found]
 
-    def crash(self) -> None:
-        """Die: nothing is finished or tidied up; the store stays."""
+    def restarted(self) -> EntryBench:
+        """Die, with nothing finished or tidied up, and start again over the same store."""
         self.engine.crash()
+        return EntryBench(self.world, self.store, stepwise=self.stepwise)
+
+    async def bring_back(self) -> None:
+        """What a start does about the turns of the process before it."""
+        await self.delivery.recover()
+        await self.sweeper.redrive(whatever_age=True)
 
 
 def _json(value: Any) -> str:
@@ -165,9 +227,7 @@ def open_store(path: Path) -> SqliteStore:
 async def opened(world: ManualWorld, path: Path, *, stepwise: bool = False) -> AsyncIterator[EntryBench]:
     """A bench over a store of its own."""
     store = open_store(path)
-    bench = EntryBench(world, store, stepwise=stepwise)
     try:
-        yield bench
+        yield EntryBench(world, store, stepwise=stepwise)
     finally:
-        await bench.engine.close()
         store.close()

@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, cast
 
-from iii_harness.queue_rows import QueueRow
 from iii_harness.record import TurnRecord
 from iii_kit.bus import Json
 
@@ -67,23 +66,22 @@ def entry_id_of(key: str) -> str:
     return f"e_idem_{safe}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
 
-def in_records(row: IdemRow, record: TurnRecord | None, waiting: list[QueueRow]) -> bool:
-    """True when the row's message was delivered as far as the harness's own rows tell."""
-    if row.delivered or (record is not None and record.turn_id == row.turn_id):
-        return True
-    return any(parked.entry_id == row.entry_id for parked in waiting)
+def taken_by(row: IdemRow, record: TurnRecord | None, path: list[dict[str, Any]]) -> str | None:
+    """The turn that took the row's message, as the active path tells; None when nothing shows that one did.
 
-
-def in_transcript(row: IdemRow, record: TurnRecord | None, path: list[dict[str, Any]]) -> bool:
-    """True when the row's entry was read by a generation, or something of its turn follows it on the active path."""
+    One did when a generation has read the entry (it lies at or before the watermark), or when something of the turn
+    that the row names follows it.
+    """
     ids = [item["entry_id"] for item in path]
     if row.entry_id not in ids:
-        return False
+        return None
     at = ids.index(row.entry_id)
     watermark = None if record is None else record.watermark_entry_id
-    if watermark in ids and at <= ids.index(watermark):
-        return True
-    return any(_turn_of(item) == row.turn_id for item in path[at + 1 :])
+    read = watermark in ids and at <= ids.index(watermark)
+    if not read and not any(_turn_of(item) == row.turn_id for item in path[at + 1 :]):
+        return None
+    own = _turn_of(path[at])
+    return own if isinstance(own, str) else row.turn_id
 
 
 def _turn_of(item: dict[str, Any]) -> Any:

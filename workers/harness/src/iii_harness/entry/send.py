@@ -16,7 +16,7 @@ from opentelemetry import trace
 from iii_contracts.harness.configuration import HarnessConfig
 from iii_contracts.harness.send import SendOptions, SendRequest
 from iii_harness.delivery import Delivered, Delivery, Incoming
-from iii_harness.entry.idempotency import IdemRow, entry_id_of, in_records, in_transcript
+from iii_harness.entry.idempotency import IdemRow, entry_id_of, taken_by
 from iii_harness.entry.messages import normalise
 from iii_harness.entry.options import ResolvePrompt, check_external, freeze, refuse_unserved
 from iii_harness.entry.points import EntryPoint
@@ -79,8 +79,9 @@ class Sender:
         key = request.idempotency_key
         async with nullcontext() if key is None else self._keys.hold(key):
             row = None if key is None else await self._live_row(key)
-            if row is not None and await self._was_delivered(row):
-                return _answer(row.session_id, row.turn_id, deduplicated=True)
+            turn_id = None if row is None else await self._taken_by(row)
+            if row is not None and turn_id is not None:
+                return _answer(row.session_id, turn_id, deduplicated=True)
             if row is not None and row.session_id != request.session_id:
                 meta = await self._session(row.session_id)
             accepted = await self._accept(request, meta, row)
@@ -154,19 +155,24 @@ class Sender:
         row = await self._idem.read(key)
         return row if row is not None and row.live(self._world.clock.now_ms(), self._config().idem_ttl_secs) else None
 
-    async def _was_delivered(self, row: IdemRow) -> bool:
+    async def _taken_by(self, row: IdemRow) -> str | None:
+        """The turn that has the row's message; None when it was never delivered."""
+        if row.delivered:
+            return row.turn_id
         record = await self._turns.load(row.session_id)
-        if in_records(row, record, await self._delivery.parked(row.session_id)):
-            return True
+        if record is not None and record.turn_id == row.turn_id:
+            return row.turn_id
+        if any(parked.entry_id == row.entry_id for parked in await self._delivery.parked(row.session_id)):
+            return row.turn_id if record is None else record.turn_id
         try:
             path = await SessionClient(self._bus).messages(row.session_id, include_custom=True)
         except EpochEnded:
             raise
         except BusError as error:
             if error.matches("session/not_found"):
-                return False
+                return None
             raise dependency("session::messages", error) from error
-        return in_transcript(row, record, path)
+        return taken_by(row, record, path)
 
     def _new_row(self, key: str, session_id: str) -> IdemRow:
         turn_id = f"t_{self._world.ids.hex()}"
