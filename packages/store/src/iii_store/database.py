@@ -10,12 +10,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
-from iii_kit.storage import Cursor
-from iii_store.faults import StoreFailed, fault
+from iii_kit.storage import Cursor, Reader
+from iii_store.faults import READONLY, StoreFailed, fault, result_code
 from iii_store.schema import Family, migrate
 
+T = TypeVar("T")
 Synchronous = Literal["FULL", "NORMAL", "OFF"]
 
 WAL_LIMIT = 64 * 1024 * 1024
@@ -63,9 +64,9 @@ def open_for_writing(
         db = opener(path, False)
         if not log_found and not accept_missing_log and _is_marked_open(db):
             raise StoreFailed(
-                f"database {path}: its write-ahead log {_log(path).name} is missing, and with it writes that were "
-                "acknowledged before the last crash. Put the file back beside it, or open the store with "
-                "accept_missing_log to go on without them"
+                f"database {path}: its write-ahead log {_log(path).name} is missing, and with it the writes since it "
+                "was last emptied. Put the file back beside it. If there is none (another program that opened the database "
+                "since the crash may have emptied and removed it), open the store with accept_missing_log"
             )
         _prepare(db, path, synchronous)
         migrate(db, families)
@@ -85,6 +86,24 @@ def open_for_reading(opener: Opener, path: Path) -> Database:
     db = opener(path, True)
     db.execute("PRAGMA query_only=1")
     return db
+
+
+def in_snapshot(db: Database, path: Path, job: Callable[[Reader], T]) -> T:
+    """The result of a reading job over one view of committed data."""
+    try:
+        db.execute("BEGIN")
+        try:
+            return job(db)
+        finally:
+            if db.in_transaction:
+                db.execute("COMMIT")
+    except Exception as error:
+        if result_code(error) == READONLY:
+            raise StoreFailed("a read cannot change the database: write in a transaction") from error
+        found = fault(path, error)
+        if found is not None:
+            raise found from error
+        raise
 
 
 def close_cleanly(db: Database) -> None:

@@ -42,7 +42,7 @@ class Dead(BaseException):
 class Job:
     """One write that waits for its commit, and the transaction that its function sees."""
 
-    __slots__ = ("_calls", "_db", "_hooks", "after", "error", "future", "lazy", "loop", "result", "run")
+    __slots__ = ("_calls", "_db", "_hooks", "_lost", "after", "error", "future", "lazy", "loop", "result", "run")
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self._db: Database | None = None
+        self._lost: Exception | None = None
         self._calls: list[Call] | None = None
         self._hooks: list[Callable[[], None]] | None = None
 
@@ -66,13 +67,13 @@ class Job:
         """Run one statement."""
         db = self._db
         if db is None:
-            raise StoreFailed("this transaction is over: its statements run inside its function alone")
+            raise self._lost or StoreFailed("this transaction is over: its statements run inside its function alone")
         try:
             return db.execute(sql, args)
-        except Exception:
+        except Exception as error:
             if not db.in_transaction:
                 # SQLite has rolled everything back; a further statement would commit by itself.
-                self._db = None
+                self._db, self._lost = None, error
             raise
 
     def after_commit(self, call: Call) -> None:

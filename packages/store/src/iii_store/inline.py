@@ -16,7 +16,15 @@ from iii_kit.bus import Call
 from iii_kit.errors import EpochEnded
 from iii_kit.storage import Reader, Tx
 from iii_kit.world import Point, pass_by
-from iii_store.database import Opener, Synchronous, close_cleanly, open_for_reading, open_for_writing, open_sqlite
+from iii_store.database import (
+    Opener,
+    Synchronous,
+    close_cleanly,
+    in_snapshot,
+    open_for_reading,
+    open_for_writing,
+    open_sqlite,
+)
 from iii_store.faults import StoreFailed
 from iii_store.group import Committer, Dead, Job, settle
 from iii_store.schema import Family
@@ -78,7 +86,7 @@ class InlineStore:
         """Run `job` at once, on committed data."""
         if self._over is not None:
             raise self._over
-        return job(self._reading)
+        return in_snapshot(self._reading, self.path, job)
 
     def close(self) -> None:
         """Commit what waits and close. Again is harmless."""

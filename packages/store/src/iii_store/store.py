@@ -18,11 +18,12 @@ from iii_store.database import (
     Opener,
     Synchronous,
     close_cleanly,
+    in_snapshot,
     open_for_reading,
     open_for_writing,
     open_sqlite,
 )
-from iii_store.faults import StoreFailed, fault
+from iii_store.faults import StoreFailed
 from iii_store.group import Committer, Job
 from iii_store.schema import Family
 from iii_store.writer import Writer
@@ -94,7 +95,7 @@ class SqliteStore:
         """Run a bounded read at once on the loop's thread, in one read transaction."""
         if self._over is not None:
             raise self._over
-        return self._in_snapshot(self._peeking, job)
+        return in_snapshot(self._peeking, self.path, job)
 
     def close(self) -> None:
         """Finish submitted writes and close every connection. Again is harmless."""
@@ -131,22 +132,8 @@ class SqliteStore:
     def _read(self, job: Callable[[Reader], T]) -> T:
         if self._reading is None:
             self._reading = open_for_reading(self._opener, self.path)
-        return self._in_snapshot(self._reading, job)
+        return in_snapshot(self._reading, self.path, job)
 
     def _close_reading(self) -> None:
         if self._reading is not None:
             self._reading.close()
-
-    def _in_snapshot(self, db: Database, job: Callable[[Reader], T]) -> T:
-        try:
-            db.execute("BEGIN")
-            try:
-                return job(db)
-            finally:
-                if db.in_transaction:
-                    db.execute("COMMIT")
-        except Exception as error:
-            found = fault(self.path, error)
-            if found is not None:
-                raise found from error
-            raise
