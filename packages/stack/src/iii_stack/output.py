@@ -46,4 +46,4 @@ def print_error(error: StackError, *, as_json: bool) -> None:
 
 def when(milliseconds: int) -> str:
     """A time as people read it, in the zone of this machine."""
-    return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(milliseconds / 1000).strftime("%m-%d %H:%M:%S")

@@ -15,6 +15,7 @@ from iii_contracts.session import MESSAGE_ADDED, MESSAGE_UPDATED
 from iii_contracts.spec import FunctionSpec, TriggerSpec
 from iii_kit.bus import Bus, Invocation, Json
 from iii_kit.errors import BusError, EpochEnded
+from iii_stack.chat.entries import short
 from iii_stack.chat.models import ModelChoice
 from iii_stack.chat.view import ChatView
 from iii_stack.errors import StackError
@@ -23,6 +24,9 @@ LOOK_S = 2.0
 """Pause between two looks at a turn that says nothing."""
 
 PAGE = 500
+
+TITLE = 60
+"""Characters of the title that a new session gets from its first message."""
 
 
 class Conversation:
@@ -52,6 +56,7 @@ class Conversation:
             "message": message,
             "session_id": self.session_id,
             "idempotency_key": uuid.uuid4().hex,
+            "session": {"title": short(message, TITLE)},
         }
         if model is not None:
             request |= {"model": model.model, "provider": model.provider}

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 GENERIC = "agent_trigger"
 """The one tool of a provider that stands for all functions; its arguments name the real one."""
 
+QUIET = frozenset({"runtime_context", "compaction"})
+"""Custom types that are for the model and the harness; people see them only when they ask for a transcript."""
+
 WIDTH = 200
 
 
@@ -69,8 +72,9 @@ def print_custom(out: Console, custom: dict[str, Any]) -> None:
     """A bookkeeping entry."""
     from rich.text import Text
 
-    data = custom["data"]
-    out.print(Text(f"[{custom['custom_type']}] {short(json.dumps(data, ensure_ascii=False))}", style="yellow"))
+    kind = custom["custom_type"]
+    line = f"[{kind}] {short(json.dumps(custom['data'], ensure_ascii=False))}"
+    out.print(Text(line, style="dim" if kind in QUIET else "yellow"))
 
 
 def print_entry(out: Console, entry: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from iii_stack.chat.entries import print_call, print_custom, print_result, text_of
+from iii_stack.chat.entries import QUIET, print_call, print_custom, print_result, text_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,6 +46,8 @@ class ChatView:
             shown.revision = revision
         message = entry.get("message")
         if message is None:
+            if entry["custom"]["custom_type"] in QUIET:
+                return
             self._once(shown, lambda: print_custom(self._aside, entry["custom"]))
         elif message["role"] == "function_result":
             self._once(shown, lambda: print_result(self._aside, message))

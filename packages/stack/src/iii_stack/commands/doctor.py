@@ -21,7 +21,7 @@ SERVED = {
     "engine": "engine::functions::list",
     "state": "state::get",
     "configuration": "configuration::get",
-    "queue": "iii::durable::publish",
+    "queue": "engine::queue::enqueue",
     "sessions": "session::append",
     "router": "router::chat",
     "harness": "harness::send",

@@ -52,7 +52,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("SESSION", "STATUS", "MESSAGES", "CHANGED", "TITLE"):
-        table.add_column(heading, justify="right" if heading == "MESSAGES" else "left", no_wrap=heading == "SESSION")
+        table.add_column(heading, justify="right" if heading == "MESSAGES" else "left", no_wrap=heading != "TITLE")
     for row in rows:
         status = row["status"] + (f" ({row['status_reason']})" if row.get("status_reason") else "")
         table.add_row(row["session_id"], status, str(row["message_count"]), when(row["updated_at"]), Text(row["title"]))
