@@ -65,8 +65,8 @@ def open_for_writing(
         if not log_found and not accept_missing_log and _is_marked_open(db):
             raise StoreFailed(
                 f"database {path}: its write-ahead log {_log(path).name} is missing, and with it the writes since it "
-                "was last emptied. Put the file back beside it. If there is none (another program that opened the database "
-                "since the crash may have emptied and removed it), open the store with accept_missing_log"
+                "was last emptied. Put the file back beside it. If there is none (another program that opened the "
+                "database since the crash may have emptied and removed it), open the store with accept_missing_log"
             )
         _prepare(db, path, synchronous)
         migrate(db, families)

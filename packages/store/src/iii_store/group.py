@@ -95,6 +95,9 @@ class Job:
             self.result = self.run(self)
         finally:
             self._db = None
+        if self._lost is not None:
+            # The function took the loss for its statement's: nothing of it, or of its group, is left to commit.
+            raise self._lost
 
     def settle(self) -> None:
         """On the loop: release the result, and first what waited for the commit."""
