@@ -159,7 +159,7 @@ class Delivery:
             session_id=incoming.session_id,
             message=incoming.message,
             entry_id=incoming.entry_id or f"e_{row_id}",
-            queued_at=self._queue.next_time(incoming.session_id, now),
+            queued_at=await self._queue.next_time(incoming.session_id, now),
             fs_root=incoming.fs_root,
         )
         calls = [*incoming.before, self._queue.put(row), *incoming.after(record.turn_id)]

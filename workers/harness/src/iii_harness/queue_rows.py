@@ -133,9 +133,9 @@ class QueueRows:
             await self._load()
         return list(self._by_session)
 
-    def next_time(self, session_id: str, now_ms: int) -> int:
+    async def next_time(self, session_id: str, now_ms: int) -> int:
         """The `queued_at` of a new row: later than every earlier one, so that it alone gives the order."""
-        parked = self._by_session.get(session_id, {}).values()
+        parked = await self.of(session_id)
         self._last = max(now_ms, self._last + 1, *(row.queued_at + 1 for row in parked))
         return self._last
 
