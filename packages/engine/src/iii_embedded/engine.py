@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iii_embedded.availability import Availability
 from iii_embedded.channels import Channels
+from iii_embedded.introspection import Introspection
+from iii_embedded.lifecycle import Lifecycle
 from iii_embedded.local_bus import LocalBus
 from iii_embedded.local_worker import LocalWorker
 from iii_embedded.registry import Registry
 from iii_embedded.routing import Router
+from iii_embedded.server import Listener
 from iii_embedded.triggers import TriggerTable
+from iii_embedded.views import describe_this_process
 from iii_embedded.workers import Worker
 from iii_kit.storage import Store
 from iii_kit.world import World
@@ -38,44 +43,74 @@ class Engine:
         self.world = world
         self.store = store
         self.settings = settings
-        self.registry = Registry()
+        self.registry = Registry(self._functions_changed)
         self.router = Router(self.registry, world.ids)
-        self.triggers = TriggerTable(world.ids)
+        self.triggers = TriggerTable(world.ids, world.clock)
         self.channels = Channels(world)
-        self._core: LocalBus | None = None
+        self.availability = Availability(self.registry, world.clock)
+        self.lifecycle = Lifecycle(self)
+        self._listener = None if settings.port is None else Listener(self)
+        self._port: int | None = None
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        if self._port is None:
+            raise RuntimeError("the engine does not listen")
+        return self._port
+
+    async def start(self) -> None:
+        """Install the engine's own functions and listen."""
+        core = self.attach("iii-engine-functions", builtin=True)
+        Introspection(self).install(core)
+        self.availability.install(core, core.worker)
+        self.channels.install(core)
+        if self._listener is not None and self.settings.port is not None:
+            self._port = await self._listener.start(self.settings.host, self.settings.port)
 
     def attach(self, worker_name: str, *, builtin: bool = False, stepwise: bool = False) -> LocalBus:
         """A bus for a worker of this process. Ids of `builtin` ones are reserved (engine spec 4.4, 9.1)."""
         id_ = worker_name if builtin else self.world.ids.uuid()
         worker = LocalWorker(id_, worker_name, self.world.clock.now_ms(), self.router, self.store, builtin=builtin)
+        if not builtin:
+            describe_this_process(worker)
         if self.registry.claim(worker, worker_name) is not None:
-            raise ValueError(f"a worker named {worker_name!r} is attached already")
+            raise ValueError(f"a worker named {worker_name!r} is connected already")
         self.registry.workers[worker.id] = worker
+        if not builtin:
+            self.availability.connected(worker)
+            self.availability.updated(worker)
         return LocalBus(self, worker, stepwise=stepwise)
 
     def leave(self, worker: Worker) -> None:
-        """Clean up after a worker that is gone (engine spec 4.6)."""
+        """Clean up after a worker that is gone (engine spec 4.6): first what it owned, then those who wait for it."""
         if worker.gone:
             return
         worker.gone = True
         self.registry.forget(worker)
+        worker.ended()
         self.triggers.forget(worker)
-        if isinstance(worker, LocalWorker):
-            worker.end()
-
-    async def start(self) -> None:
-        """Install the engine's own functions and listen."""
-        core = self._core = self.attach("iii-engine-functions", builtin=True)
-        self.channels.install(core)
+        self.availability.disconnected(worker)
 
     async def close(self) -> None:
-        """Stop."""
-        for worker in list(self.registry.workers.values()):
+        """Stop: no more connections, open ones closed with 1001, then every worker leaves."""
+        if self._listener is not None:
+            await self._listener.close()
+        self.availability.stop()
+        for worker in reversed(list(self.registry.workers.values())):
             self.leave(worker)
 
     def crash(self) -> None:
-        """End as a killed process does: nothing is cleaned up, told or finished."""
-        for worker in list(self.registry.workers.values()):
+        """End as a killed process does: nothing is cleaned up, told or finished; later uses raise `EpochEnded`."""
+        workers = list(self.registry.workers.values())
+        for worker in workers:
+            worker.gone = True
             if isinstance(worker, LocalWorker):
                 worker.dead = True
-                worker.end()
+        for worker in sorted(workers, key=lambda worker: not isinstance(worker, LocalWorker)):
+            worker.ended()
+        if self._listener is not None:
+            self._listener.abort()
+
+    def _functions_changed(self) -> None:
+        self.availability.functions_changed()

@@ -195,7 +195,7 @@ class LocalBus:
         worker = self._worker
         worker.providers[spec.id] = on
         on.renewed()
-        self._engine.triggers.provide(LocalTriggerType(spec, worker))
+        self._engine.triggers.provide(TriggerType(spec.id, DEFAULT, worker, spec.description, spec=spec))
         return Registered(lambda: self._engine.triggers.retract(worker, DEFAULT, spec.id))
 
     def each_epoch(self, run: Callable[[], Awaitable[None]]) -> Handle:
@@ -218,11 +218,3 @@ class LocalBus:
     def _alive(self) -> None:
         if self._worker.gone:
             raise EpochEnded
-
-
-class LocalTriggerType(TriggerType):
-    """A trigger type declared by a contract; its schemas are made when somebody asks."""
-
-    def __init__(self, spec: TriggerSpec, provider: LocalWorker) -> None:
-        super().__init__(spec.id, DEFAULT, provider, spec.description)
-        self.spec = spec

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from iii_embedded.calls import Answer, Failure, Request
-from iii_embedded.registry import DEFAULT, Function
+from iii_embedded.registry import DEFAULT, Function, elsewhere
 from iii_embedded.workers import Acknowledge, Worker
 from iii_kit.bus import Binding, Call, Provider
 from iii_kit.encoding import decode, encode
@@ -117,7 +117,7 @@ class LocalWorker(Worker):
             f"function {function_id} of worker {self.name!r} is already served by {owner_id or 'the engine'}"
         )
 
-    def end(self) -> None:
+    def ended(self) -> None:
         """Stop everything that runs for this worker, and fail what waits on its bus."""
         self.gone = True
         for task in list(self._tasks):
@@ -176,6 +176,5 @@ async def _after(earlier: asyncio.Task[None] | None, question: Work) -> None:
 
 
 def _as_told(binding: BoundTrigger) -> Binding:
-    namespace = None if binding.namespace == DEFAULT else binding.namespace
     metadata = None if binding.metadata is None else decode(binding.metadata)
-    return Binding(binding.id, binding.function_id, decode(binding.config), metadata, namespace)
+    return Binding(binding.id, binding.function_id, decode(binding.config), metadata, elsewhere(binding.namespace))

@@ -20,6 +20,11 @@ DEFAULT = "default"
 """The namespace of everything that names none."""
 
 
+def elsewhere(namespace: str) -> str | None:
+    """The namespace, or None where it is the default one and left out on the wire."""
+    return None if namespace == DEFAULT else namespace
+
+
 @dataclass(slots=True, eq=False)
 class Function:
     """A registered function. `local` runs in this process; an `http` one cannot be called (engine spec 11)."""

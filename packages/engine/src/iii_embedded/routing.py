@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from iii_embedded.calls import Answer, Failure, Outcome, Request
-from iii_embedded.registry import DEFAULT, Function, Registry
+from iii_embedded.registry import DEFAULT, Function, Registry, elsewhere
 from iii_kit.logs import logger
 from iii_kit.world import Ids
 
@@ -36,7 +36,7 @@ class Enqueued(msgspec.Struct, omit_defaults=True):
     messageReceiptId: str
     traceparent: str | None
     baggage: str
-    namespace: str = DEFAULT
+    namespace: str | None = None
 
 
 class Router:
@@ -100,7 +100,7 @@ def enqueued(request: Request, queue: str, receipt: str) -> Enqueued:
         receipt,
         readable(request.traceparent),
         with_function(request.baggage, request.function_id),
-        request.namespace,
+        elsewhere(request.namespace),
     )
 
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from iii_contracts.spec import TriggerSpec
 from iii_embedded.calls import Failure
 from iii_embedded.registry import DEFAULT
 from iii_embedded.workers import Worker
 from iii_kit.errors import BusError
 from iii_kit.logs import logger
-from iii_kit.world import Ids
+from iii_kit.world import Clock, Ids
 
 ACKNOWLEDGEMENT_S = 10.0
 """How long `engine::register_trigger` waits for the provider's answer."""
@@ -35,13 +36,24 @@ class TriggerType:
     namespace: str
     provider: Worker
     description: str
-    config_schema: Any = None
-    payload_schema: Any = None
+    config: Any = None
+    payload: Any = None
+    spec: TriggerSpec | None = None
 
     @property
     def key(self) -> Key:
         """Its address."""
         return (self.namespace, self.id)
+
+    @property
+    def config_schema(self) -> Any:
+        """The schema of a binding's config as it was registered."""
+        return self.config if self.spec is None else self.spec.config_schema
+
+    @property
+    def payload_schema(self) -> Any:
+        """The schema of what bound functions get as it was registered."""
+        return self.payload if self.spec is None else self.spec.payload_schema
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +93,8 @@ def candidates(trigger_type: str, asked: str | None, own: str) -> tuple[Key, ...
 class TriggerTable:
     """All types and bindings of the engine."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Ids, clock: Clock) -> None:
+        self._clock = clock
         self.types: dict[Key, TriggerType] = {}
         self._ids = ids
         self._bindings: dict[str, BoundTrigger] = {}
@@ -165,11 +178,20 @@ class TriggerTable:
         key = self._first(binding)
         if key is not None:
             binding.served_by = key
-            answer = self._ask(binding, self.types[key])
-            done, _ = await asyncio.wait([answer], timeout=ACKNOWLEDGEMENT_S)
-            failure = answer.result() if done else None
+            type_ = self.types[key]
+            answer = self._ask(binding, type_)
+            patience = asyncio.ensure_future(self._clock.sleep(ACKNOWLEDGEMENT_S))
+            try:
+                await asyncio.wait([answer, patience], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                patience.cancel()
+            if answer.cancelled():
+                raise BusError("trigger_registration_failed", "the binding was withdrawn before it was accepted")
+            failure = answer.result() if answer.done() else None
+            answer.cancel()
             if failure is not None:
-                raise BusError("trigger_registration_failed", f"{failure.code}: {failure.message}")
+                text = failure.message if type_.provider.builtin else f"{failure.code}: {failure.message}"
+                raise BusError("trigger_registration_failed", text)
         self._bindings[binding.id] = binding
         return binding.id
 

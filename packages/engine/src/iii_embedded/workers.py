@@ -85,3 +85,7 @@ class Worker(ABC):
     @abstractmethod
     def refuse_function(self, namespace: str, function_id: str, owner_id: str) -> None:
         """Tell it that a function id is not its to register (engine spec 4.4)."""
+
+    @abstractmethod
+    def ended(self) -> None:
+        """It is gone: what it executes fails for those who wait for it."""
