@@ -3,8 +3,8 @@
     python tools/conformance.py [--url ws://...] [--bare] [FILE ...] [-- PYTEST_OPTION ...]
 
 The suite's modules import each other as top-level modules and know nothing of this workspace, so it runs in a
-pytest process of its own, without the workspace's options. The embedded engine has a store in a temporary directory, a free port
-and a thread and loop of its own. `--bare` leaves the queue out. The exit code is pytest's.
+pytest process of its own, without the workspace's options. The embedded engine has a store in a temporary directory,
+a free port, and a thread and loop of its own. `--bare` leaves the queue out. The exit code is pytest's.
 """
 
 from __future__ import annotations
