@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from iii_contracts.model import I64, U64, Json, Wire
 
@@ -75,15 +75,17 @@ class FunctionResultBlock(Wire):
     is_error: bool | None = None
 
 
+_KNOWN = ("text", "image", "file", "thinking", "redacted_thinking", "function_call", "function_result")
+
+_OtherKind = Annotated[str, WithJsonSchema({"type": "string", "not": {"enum": list(_KNOWN)}})]
+
+
 class OtherBlock(Wire):
     """A block of a kind this version does not know: kept as it is."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
-    type: str
-
-
-_KNOWN = {"text", "image", "file", "thinking", "redacted_thinking", "function_call", "function_result"}
+    type: _OtherKind
 
 
 def _block_tag(value: Any) -> str | None:
