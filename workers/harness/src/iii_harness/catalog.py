@@ -53,11 +53,12 @@ class Descriptor:
     @cached_property
     def tool(self) -> dict[str, Any]:
         """The function as a tool of its own; whatever schema it registered, a tool's is one of an object."""
-        schema = compacted(self.parameters) if is_object(self.parameters) else None
+        schema: dict[str, Any] = compacted(self.parameters) if is_object(self.parameters) else {}
+        fits = schema.get("type", "object") == "object"
         return {
             "name": self.function_id,
             "description": self.description or "",
-            "parameters": schema or {"type": "object"},
+            "parameters": {**schema, "type": "object"} if fits else {"type": "object"},
             "execution_mode": "sequential",
         }
 
