@@ -64,7 +64,9 @@ class ContextSnapshotV1(Wire):
     session_cost_usd: float | None = Field(default=None, description="Cost of the session so far, when known.")
     prompt_surface_digest: str | None = Field(default=None, description="Digest of the stable part of the prompt.")
     prompt_sections_fallback: str | None = Field(default=None, description="Why the prompt went out unsectioned.")
-    prefix_divergences: list[PrefixDivergenceV1] | None = Field(default=None, description="The last rewritten rows.")
+    prefix_divergences: list[PrefixDivergenceV1] = Field(
+        default_factory=list[PrefixDivergenceV1], description="The last rewritten rows."
+    )
     timestamp: I64 = Field(description="When the snapshot was taken.")
 
 
