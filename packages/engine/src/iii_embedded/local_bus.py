@@ -142,25 +142,19 @@ class LocalBus:
 
     async def outcome(self, timeout_ms: int, send: Callable[[Callable[[Any], None]], None]) -> Any:
         """What `send`'s answer was called with; raises `TIMEOUT` when it was not in time."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answer(outcome: Any) -> None:
             if not future.done():
                 future.set_result(outcome)
 
-        def expire() -> None:
-            answer(Failure("TIMEOUT", f"invocation timed out after {timeout_ms}ms"))
-
         waiting = self._worker.waiting
-        waiting.add(future)
-        timer = loop.call_later(timeout_ms / 1000, expire)
+        waiting.add(future, timeout_ms)
         try:
             send(answer)
             return await future
         finally:
-            timer.cancel()
-            waiting.discard(future)
+            waiting.discard(future, timeout_ms)
 
     # -- serving
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from iii_embedded.calls import Answer, Failure, Request
 from iii_embedded.registry import DEFAULT, Function, elsewhere
+from iii_embedded.waiting import Waiting
 from iii_embedded.workers import Acknowledge, Worker
 from iii_kit.bus import Binding, Call, Provider
 from iii_kit.encoding import decode, encode
-from iii_kit.errors import BusError, EpochEnded
+from iii_kit.errors import BusError, EpochEnded, Unencodable
 from iii_kit.logs import logger
 from iii_kit.storage import Store
 
@@ -44,7 +45,7 @@ class LocalWorker(Worker):
         self.router = router
         self.dead = False
         self.providers: dict[str, Provider] = {}
-        self.waiting: set[asyncio.Future[Any]] = set()
+        self.waiting = Waiting()
         self._context: Context = copy_context()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._questions: dict[str, asyncio.Task[None]] = {}
@@ -96,6 +97,9 @@ class LocalWorker(Worker):
         namespace = DEFAULT if opts.namespace is None else opts.namespace
         if not namespace.strip():
             raise BusError("INVALID_NAMESPACE", "namespace must not be blank", call.fn)
+        if call.data is None and not self.builtin:
+            # As on the other wire, where a call without data is dropped unanswered (engine spec 21.5).
+            raise Unencodable("$", "the data of a call cannot be null")
         metadata = None if opts.metadata is None else encode(opts.metadata)
         return Request(call.fn, encode(call.data), namespace, self, self.caller_id, metadata, traceparent, baggage)
 
@@ -122,9 +126,7 @@ class LocalWorker(Worker):
         self.gone = True
         for task in list(self._tasks):
             task.cancel()
-        for future in list(self.waiting):
-            if not future.done():
-                future.set_result(ENDED)
+        self.waiting.end(ENDED)
 
     def report(self, done: asyncio.Task[Any]) -> None:
         """Log how a task ended that nobody waits for."""
