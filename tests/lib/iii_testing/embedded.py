@@ -1,4 +1,4 @@
-"""The embedded engine over a store in a temporary directory, for tests that need a bus."""
+"""The embedded engine with its modules and its queue, over a store in a temporary directory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from iii_embedded import Engine, EngineSettings
-from iii_embedded.local_bus import LocalBus
-from iii_embedded.modules import FAMILIES
+import iii_queue
+from iii_embedded import Engine, EngineSettings, LocalBus, modules
 from iii_kit.world import World, real_world
 from iii_store import Family, InlineStore, SqliteStore
 
@@ -27,11 +27,12 @@ class Embedded:
     ) -> None:
         self.directory = directory
         self.world = world
-        self._families = (*FAMILIES, *families)
+        self._families = (*modules.FAMILIES, iii_queue.FAMILY, *families)
         self._settings = settings
         self._inline = inline
         self.store: SqliteStore | InlineStore = self._open()
         self.engine = Engine(world, self.store, settings)
+        self._installed: list[Any] = []
 
     @property
     def url(self) -> str:
@@ -42,9 +43,16 @@ class Embedded:
 
     async def start(self) -> None:
         await self.engine.start()
+        bus = lambda name: self.engine.attach(name, builtin=True)  # noqa: E731
+        self.queue = iii_queue.install(bus("queue"), self.store, self.world)
+        self._installed = [*modules.install(bus, self.world), self.queue]
+        for module in self._installed:
+            await module.ready()
 
     async def stop(self) -> None:
         """End as a process does that is asked to."""
+        for module in reversed(self._installed):
+            await module.drain()
         await self.engine.close()
         self.store.close()
 
@@ -61,7 +69,7 @@ class Embedded:
         )
         self.store = self._open()
         self.engine = Engine(self.world, self.store, settings)
-        await self.engine.start()
+        await self.start()
 
     def _open(self) -> SqliteStore | InlineStore:
         path = self.directory / "stack.db"

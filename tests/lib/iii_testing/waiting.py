@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 
 async def until(condition: Callable[[], object], *, seconds: float = 10, what: str = "") -> None:
@@ -21,3 +21,10 @@ async def settle(turns: int = 20) -> None:
     """Let everything that is ready on this loop run (not what other threads still have to hand over)."""
     for _ in range(turns):
         await asyncio.sleep(0)
+
+
+async def until_async(condition: Callable[[], Awaitable[object]], *, seconds: float = 10, what: str = "") -> None:
+    """`until` for a condition that has to be asked for."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)

@@ -324,6 +324,10 @@ class SdkBus:
         if self._telemetry:
             await asyncio.to_thread(flush_otel)
         await asyncio.to_thread(self._client.shutdown)
+        # The SDK stops its loop and leaves it open.
+        sdk_loop = self._client._loop  # pyright: ignore[reportPrivateUsage]
+        if not sdk_loop.is_running():
+            sdk_loop.close()
 
     def _unless_closed(self, take_back: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:

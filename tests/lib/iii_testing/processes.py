@@ -1,0 +1,80 @@
+"""Real processes: the stack and its command line, as a person starts them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+COMMAND = str(Path(sys.executable).parent / "iii-stack")
+READY_S = 60.0
+
+
+def environment(data: Path, **extra: str) -> dict[str, str]:
+    """The environment of a process that knows one data directory and nothing of this machine's providers."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("III_", "OPENAI_", "OTEL_"))}
+    return {**kept, "III_STACK_DATA": str(data), "COLUMNS": "120", "NO_COLOR": "1", **extra}
+
+
+class StackProcess:
+    """A running `iii-stack up --json`."""
+
+    def __init__(self, data: Path, *arguments: str, **extra: str) -> None:
+        self.data = data
+        self.env = environment(data, **extra)
+        started = time.monotonic()
+        self.process = subprocess.Popen(
+            [COMMAND, "up", "--json", "--port", "0", *arguments],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        self.seconds = time.monotonic() - started
+        if not line:
+            self.process.wait()
+            assert self.process.stderr is not None
+            raise AssertionError(f"the stack did not start: {self.process.stderr.read()}")
+        self.ready: dict[str, Any] = json.loads(line)
+
+    @property
+    def url(self) -> str:
+        return self.ready["bus"]
+
+    def cli(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run one command against this stack."""
+        return cli(*arguments, env=self.env, **options)
+
+    def json(self, *arguments: str) -> Any:
+        """The JSON that a command prints."""
+        done = self.cli(*arguments, "--json")
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        return json.loads(done.stdout)
+
+    def call(self, function: str, data: Any) -> Any:
+        """The answer of one call."""
+        return self.json("call", function, json.dumps(data))
+
+    def end(self, number: signal.Signals = signal.SIGTERM, *, seconds: float = 20) -> int:
+        """Ask it to end; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(seconds)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+        return code
+
+
+def cli(*arguments: str, env: dict[str, str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run `iii-stack` once."""
+    return subprocess.run(
+        [COMMAND, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False, **options
+    )
