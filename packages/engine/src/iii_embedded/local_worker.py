@@ -105,11 +105,11 @@ class LocalWorker(Worker):
 
     def offer(self, binding: BoundTrigger, acknowledge: Acknowledge) -> None:
         """Ask the provider; a refusal is its `BusError`."""
-        self._ask(binding.trigger_type, self._bound(binding, acknowledge))
+        self._ask(binding.trigger_type, lambda: self._bound(binding, acknowledge))
 
     def withdraw(self, binding: BoundTrigger) -> None:
         """Tell the provider that a binding is gone."""
-        self._ask(binding.trigger_type, self._unbound(binding))
+        self._ask(binding.trigger_type, lambda: self._unbound(binding))
 
     def refuse_binding(self, binding: BoundTrigger, failure: Failure) -> None:
         """Log it, as the SDK does over a socket."""
@@ -133,7 +133,7 @@ class LocalWorker(Worker):
         if not done.cancelled() and (error := done.exception()) is not None and not isinstance(error, EpochEnded):
             _log.error("work_failed", worker=self.name, exc_info=error)
 
-    def _ask(self, type_id: str, question: Work) -> None:
+    def _ask(self, type_id: str, question: Callable[[], Work]) -> None:
         earlier = self._questions.get(type_id)
         task = self.spawn(_after(earlier, question))
         self._questions[type_id] = task
@@ -167,14 +167,10 @@ class LocalWorker(Worker):
             _log.error("provider_failed", type=binding.trigger_type, exc_info=error)
 
 
-async def _after(earlier: asyncio.Task[None] | None, question: Work) -> None:
-    try:
-        if earlier is not None:
-            await asyncio.wait([earlier])
-    except BaseException:
-        question.close()
-        raise
-    await question
+async def _after(earlier: asyncio.Task[None] | None, question: Callable[[], Work]) -> None:
+    if earlier is not None:
+        await asyncio.wait([earlier])
+    await question()
 
 
 def _as_told(binding: BoundTrigger) -> Binding:
