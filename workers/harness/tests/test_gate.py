@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_harness.catalog import Descriptor, Snapshot
+from iii_harness.catalog import INFO, Descriptor, Snapshot
 from iii_harness.gate import FUTILE, CallGate, edits
 from iii_harness.policy import compiled
 from iii_harness.record import Policy
@@ -61,6 +61,34 @@ def test_a_known_id_brings_no_hint_and_long_ids_allow_more_edits() -> None:
     near = gate(Policy(allow=[name]), name)
     assert "did you mean" in (near.denial(name[:-5] + "bbbbb", {}) or "")
     assert "did you mean" not in (near.denial(name[:-6] + "bbbbbb", {}) or "")
+
+
+DETAIL = {"function_id": "demo::add", "description": "Adds.", "request_schema": {"type": "object"}}
+
+
+def message(call_id: str, content: object) -> dict:
+    return {"role": "function_result", "function_call_id": call_id, "content": content}
+
+
+@pytest.mark.requirement("prompt.discovery.unchanged")
+def test_a_gate_points_at_contracts_that_stand_in_the_messages_of_its_step() -> None:
+    shown: list[dict] = []
+    at_work = CallGate(compiled(Policy(allow=["*"])), Snapshot(), lambda: shown)
+    other = {**DETAIL, "function_id": "demo::sub"}
+    first = at_work.present("c1", INFO, {}, DETAIL, {})
+    assert first is not None
+    second = at_work.present("c2", INFO, {}, other, first.ledger)
+    assert second is not None
+    assert set(second.ledger) == {"demo::add", "demo::sub"}, "what this step showed is kept until a context has it"
+    shown += [message("c1", first.content), message("c2", second.content)]
+    third = at_work.present("c3", INFO, {}, {"functions": [DETAIL, other]}, second.ledger)
+    assert third is not None
+    assert str(third.content).count("unchanged_in_context") == 2
+    del shown[0]
+    fourth = at_work.present("c4", INFO, {}, {"functions": [DETAIL, other]}, third.ledger)
+    assert fourth is not None
+    assert str(fourth.content).count("unchanged_in_context") == 1
+    assert at_work.present("c5", "demo::add", {}, DETAIL, {}) is None
 
 
 def slow_edits(one: str, other: str) -> int:

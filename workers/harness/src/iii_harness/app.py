@@ -65,7 +65,8 @@ class Harness:
         parts.events.provide()
         serve(self._serving, parts, self._bus, self._world)
         self._bus.bind("configuration", upkeep.ON_CONFIG_CHANGE.id, {"configuration_id": configuration.ENTRY_ID})
-        self._bus.bind("engine::functions-available", upkeep.ON_FUNCTIONS_CHANGE.id, {})
+        for event in ("engine::functions-available", "engine::workers-available"):
+            self._bus.bind(event, upkeep.ON_FUNCTIONS_CHANGE.id, {})
         self._bus.bind("session::deleted", upkeep.ON_SESSION_DELETED.id, {})
         parts.settings.on_change(self._follow)
         self._epochs = self._bus.each_epoch(self._epoch)
@@ -94,7 +95,7 @@ class Harness:
         await parts.settings.boot()
         await self._define(parts.settings.value)
         self._schedule(parts.settings.value)
-        await parts.catalog.refresh()
+        await parts.catalog.refresh(whole=True)
         await parts.events.ready()
 
     async def _watch(self) -> None:

@@ -70,7 +70,7 @@ async def _work(bus: SdkBus, seed: dict[str, Any] | None, stop: asyncio.Event) -
     await stop.wait()
     try:
         async with asyncio.timeout(DRAIN_S):
-            await harness.drain()
+            await harness.drain(DRAIN_S - 0.05)
     except TimeoutError:
         log.info("drain_cut_off")
 

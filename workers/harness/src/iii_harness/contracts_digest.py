@@ -56,6 +56,11 @@ def contract_digest(description: str | None, parameters: Any) -> str:
     return hashlib.sha256(canonical({"description": description, "schema": compacted(parameters)})).hexdigest()
 
 
+def seen_digest(contract: str) -> str:
+    """A contract digest as turn records carry it: its beginning."""
+    return contract[:16]
+
+
 def permitted_digest(function_id: str, contract: str) -> str:
     """Six characters for one function and its contract digest: what an acknowledgement remembers of it."""
     digest = hashlib.sha256(f"{function_id}\n{contract}".encode("utf-8", "surrogatepass")).digest()
@@ -63,8 +68,8 @@ def permitted_digest(function_id: str, contract: str) -> str:
 
 
 def content_digest(content: Any) -> str:
-    """SHA-256 of a result's content blocks."""
-    return hashlib.sha256(canonical(content)).hexdigest()
+    """Digest of a result's content blocks; short, since turn records carry it."""
+    return hashlib.sha256(canonical(content)).hexdigest()[:16]
 
 
 def _compact(node: Any, at: str, reached: frozenset[str]) -> Any:

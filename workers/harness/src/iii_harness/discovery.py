@@ -14,11 +14,14 @@ from typing import Any, cast
 import msgspec
 
 from iii_harness.catalog import INFO, LIST
-from iii_harness.contracts_digest import canonical, compacted, content_digest, contract_digest
+from iii_harness.contracts_digest import canonical, compacted, content_digest, contract_digest, seen_digest
 from iii_harness.record import Contract
 
 Ledger = dict[str, Contract]
-"""Contracts that the model has been shown, by function id."""
+"""Contracts that the model has been shown, by function id; eligible ones stood in an assembled context."""
+
+FUNCTIONS = frozenset({LIST, INFO})
+"""The functions whose results have a view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ class _Seen:
 
     def _detail(self, detail: dict[str, Any]) -> dict[str, Any]:
         function_id = cast("str", detail["function_id"])
-        contract = contract_digest(detail.get("description"), detail.get("request_schema"))
+        contract = seen_digest(contract_digest(detail.get("description"), detail.get("request_schema")))
         before = self.ledger.get(function_id)
         if before is not None and before.eligible and before.contract_digest == contract:
             self.ledger[function_id] = msgspec.structs.replace(before, repeats=before.repeats + 1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from iii_harness import discovery, walls
 from iii_harness.catalog import Snapshot
 from iii_harness.policy import CompiledPolicy
-from iii_harness.ports import Presented
+from iii_harness.ports import Message, Presented
 from iii_harness.record import Contract
 
 SHOWN_GLOBS = 12
@@ -15,11 +16,18 @@ SHOWN_GLOBS = 12
 
 
 class CallGate:
-    """Decides about calls of one turn, by its policy and the registry of the moment."""
+    """Decides about calls of one turn, by its policy and the registry of the moment.
 
-    def __init__(self, policy: CompiledPolicy, snapshot: Snapshot) -> None:
+    `shown` are the messages that the model has before it, as far as they are known: a contract that does not stand
+    there is shown anew.
+    """
+
+    def __init__(
+        self, policy: CompiledPolicy, snapshot: Snapshot, shown: Callable[[], Iterable[Message]] = list[Message]
+    ) -> None:
         self.policy = policy
         self._snapshot = snapshot
+        self._shown = shown
 
     def allows(self, function_id: str) -> bool:
         """True when the turn may call this id with some arguments."""
@@ -40,7 +48,11 @@ class CallGate:
         self, call_id: str, function_id: str, arguments: Any, value: Any, ledger: dict[str, Contract]
     ) -> Presented | None:
         """The model's view of a discovery result; None for every other function."""
-        view = discovery.view(call_id, function_id, value, ledger, self.allows)
+        if function_id not in discovery.FUNCTIONS:
+            return None
+        visible = discovery.still_visible(ledger, self._shown())
+        unseen = {shown_id: contract for shown_id, contract in ledger.items() if not contract.eligible}
+        view = discovery.view(call_id, function_id, value, {**unseen, **visible}, self.allows)
         return None if view is None else Presented(view.content, view.ledger)
 
     def _because(self) -> str:

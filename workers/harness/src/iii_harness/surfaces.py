@@ -5,16 +5,16 @@ Pure of its inputs: the turn record, the active path, the registry's snapshot an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from iii_harness.catalog import INFO, Snapshot
 from iii_harness.contracts_digest import permitted_digest
 from iii_harness.gate import CallGate
 from iii_harness.policy import CompiledPolicy, compiled
-from iii_harness.ports import Item, Surface
+from iii_harness.ports import Item, Message, Surface
 from iii_harness.prompt.identity import joined
-from iii_harness.prompt.notices import context_notice, registry_notice, told, told_notices
+from iii_harness.prompt.notices import context_notice, in_window, registry_notice, told, told_notices
 from iii_harness.prompt.sections import sectioned
 from iii_harness.prompt.session_context import session_context
 from iii_harness.record import TurnRecord
@@ -38,7 +38,7 @@ class StepSurfaces:
     async def of_step(self, record: TurnRecord, path: Sequence[Item]) -> Surface:
         """The surface of `record.step`, given the active path as loaded for it."""
         snapshot = self._snapshot()
-        gate = CallGate(compiled(record.options.functions), snapshot)
+        gate = CallGate(compiled(record.options.functions), snapshot, lambda: messages(path))
         current = session_context(record.session_id, record.options, gate.policy)
         seen = told(path)
         stable = joined(record.options.system_prompt)
@@ -61,6 +61,11 @@ class StepSurfaces:
             notices=told_notices(changed or None, context_notice(seen, current)),
             acknowledged=acknowledged,
         )
+
+
+def messages(path: Sequence[Item]) -> Iterator[Message]:
+    """The messages of a path that no compaction has summarised."""
+    return (item.message for item in in_window(path) if item.message is not None)
 
 
 def permitted(snapshot: Snapshot, policy: CompiledPolicy) -> list[str]:

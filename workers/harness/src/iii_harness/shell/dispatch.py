@@ -7,7 +7,6 @@ on, and with it the wait: the step is delivered again and finds the call interru
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
 
 from iii_harness.decide.decision import Cut, Returned
 from iii_harness.decide.plan import PlannedCall
@@ -16,14 +15,12 @@ from iii_harness.ports import Gate
 from iii_harness.record import TurnRecord
 from iii_harness.shell.parts import Parts
 from iii_harness.shell.racing import Background, unless_stopped
-from iii_kit.bus import Json, Opts
+from iii_harness.walls import without_stamp
+from iii_kit.bus import Opts
 from iii_kit.errors import BusError, EpochEnded
 from iii_kit.logs import logger
 
 log = logger(__name__)
-
-SCOPE = "fs_scope"
-"""An argument that only the harness may give: what a model writes there is dropped."""
 
 
 class Dispatch:
@@ -52,14 +49,8 @@ class Dispatch:
         namespace = "default" if call.target.startswith("configuration::") else None
         opts = Opts(timeout_ms=self._parts.limits().dispatch_timeout_ms, namespace=namespace)
         try:
-            return of_value(await self._parts.bus.call(call.target, _unscoped(call.arguments), opts=opts))
+            return of_value(await self._parts.bus.call(call.target, without_stamp(call.arguments), opts=opts))
         except EpochEnded:
             raise
         except BusError as error:
             return of_error(call.target, error)
-
-
-def _unscoped(arguments: Json) -> Json:
-    if not isinstance(arguments, dict) or SCOPE not in arguments:
-        return cast("Json", arguments)
-    return {key: value for key, value in cast("dict[str, Any]", arguments).items() if key != SCOPE}
