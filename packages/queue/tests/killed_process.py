@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from iii_queue import FAMILY
 from iii_testing.embedded import embedded
 from iii_testing.waiting import until
 
@@ -17,9 +16,8 @@ from provided import Queues
 
 
 async def main(directory: Path) -> None:
-    async with embedded(families=(FAMILY,), directory=directory) as stack:
+    async with embedded(directory=directory) as stack:
         q, never = Queues(stack), asyncio.Event()
-        await q.begin()
 
         async def run(data: Any) -> None:
             if data["n"] == 2:

@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from iii_contracts.spec import FunctionSpec
-from iii_embedded import modules
 from iii_embedded.local_bus import LocalBus
 from iii_kit.bus import Invocation
 from iii_kit.world import World
-from iii_queue import FAMILY, QueueProvider, install
+from iii_queue import QueueProvider
 from iii_testing.embedded import Embedded, embedded
 
 FIFO = {"type": "fifo", "message_group_field": "g"}
@@ -20,21 +19,21 @@ FIFO = {"type": "fifo", "message_group_field": "g"}
 class Queues:
     """The stack under test: `bus` belongs to the worker that enqueues and serves."""
 
+    provider: QueueProvider
+    bus: LocalBus
+
     def __init__(self, stack: Embedded) -> None:
         self.stack = stack
-        self.provider: QueueProvider
-        self.bus: LocalBus
+        self.begin()
 
-    async def begin(self) -> None:
-        modules.install(lambda name: self.stack.attach(name, builtin=True), self.stack.world)
-        self.provider = install(self.stack.attach("queue", builtin=True), self.stack.store, self.stack.world)
+    def begin(self) -> None:
+        self.provider = self.stack.queue
         self.bus = self.stack.attach("tests")
-        await self.provider.ready()
 
     async def crash_and_restart(self) -> None:
         self.stack.crash()
         await self.stack.restart()
-        await self.begin()
+        self.begin()
 
     async def define(self, queue: str = "q", **config: Any) -> bool:
         answer = await self.bus.call("queue::define", {"queue": queue, "config": {**FIFO, **config}})
@@ -54,7 +53,5 @@ class Queues:
 
 @asynccontextmanager
 async def queues(world: World | None = None, *, inline: bool = False) -> AsyncGenerator[Queues]:
-    async with embedded(world, families=(FAMILY,), inline=inline) as stack:
-        under_test = Queues(stack)
-        await under_test.begin()
-        yield under_test
+    async with embedded(world, inline=inline) as stack:
+        yield Queues(stack)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from iii_kit.world import Point
-from iii_queue import tables
 from iii_queue.points import QueuePoint
 from iii_testing.embedded import embedded
 from iii_testing.waiting import settle, until
@@ -91,7 +90,7 @@ async def crashed_at(point: QueuePoint, nth: int) -> bool:
         going.cancel()
         await asyncio.wait({going})
         await q.stack.restart()
-        await q.begin()
+        q.begin()
         await run.go()
         assert set(run.delivered) == set(PLACES), f"lost at {point.name} {nth}"
         assert in_order(run.delivered) and q.rows() == []
@@ -153,10 +152,9 @@ async def test_a_killed_process_loses_no_job_and_its_successor_keeps_the_order(t
     assert await child.stdout.readline() == b"started a 2\n", "two jobs ended, the third runs, two wait"
     child.kill()
     await child.wait()
-    async with embedded(families=(tables.FAMILY,), directory=tmp_path) as stack:
+    async with embedded(directory=tmp_path) as stack:
         q, got = Queues(stack), []
-        assert q.rows("state") == [("running",), ("ready",), ("ready",)]
-        await q.begin()
+        assert q.rows("deaths") == [(1,), (0,), (0,)]
 
         async def run(data: Any) -> None:
             got.append(data["n"])

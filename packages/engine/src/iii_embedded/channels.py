@@ -233,6 +233,7 @@ class Channels:
         if direction in channel.taken:
             raise BusError("channel_taken", f"the {direction} end of the channel is taken")
         channel.taken.add(direction)
+        self._release(ref.channel_id, channel)
         return channel
 
     def _release(self, channel_id: str, channel: _Channel) -> None:

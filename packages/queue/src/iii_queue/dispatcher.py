@@ -63,16 +63,12 @@ class Dispatcher:
         self._abandon()
         await self._store.write(self._recover)
 
-    async def drain(self) -> None:
+    async def drain(self, grace_s: float) -> None:
         """Begin no delivery any more; those that run may end within the grace, the others wait for the next start."""
         self._open = False
         self._disarm()
         if self._deliveries:
-            limit = asyncio.ensure_future(self._world.clock.sleep(GRACE_S))
-            ended = asyncio.ensure_future(asyncio.wait(list(self._deliveries)))
-            await asyncio.wait({limit, ended}, return_when=asyncio.FIRST_COMPLETED)
-            limit.cancel()
-            ended.cancel()
+            await asyncio.wait(list(self._deliveries), timeout=grace_s)
         self._abandon()
         self._flush()
         if self._written is not None:

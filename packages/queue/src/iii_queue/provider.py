@@ -17,7 +17,7 @@ from iii_kit.errors import BusError
 from iii_kit.storage import Store, Tx
 from iii_kit.world import World
 from iii_queue import tables
-from iii_queue.dispatcher import Dispatcher
+from iii_queue.dispatcher import GRACE_S, Dispatcher
 from iii_queue.points import QueuePoint
 from iii_queue.schedule import Job
 
@@ -40,9 +40,9 @@ class QueueProvider:
         if self._problem is not None:
             raise RuntimeError(f"the queue cannot read its jobs: {self._problem}") from self._problem
 
-    async def drain(self) -> None:
-        """Begin no delivery any more, and let those that run end."""
-        await self.dispatcher.drain()
+    async def drain(self, grace_s: float = GRACE_S) -> None:
+        """Begin no delivery any more, and let those that run end within the grace."""
+        await self.dispatcher.drain(grace_s)
 
     async def _begin(self) -> None:
         try:
