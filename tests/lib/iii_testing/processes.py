@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -10,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 COMMAND = str(Path(sys.executable).parent / "iii-stack")
 READY_S = 60.0
@@ -48,9 +51,9 @@ class StackProcess:
     def url(self) -> str:
         return self.ready["bus"]
 
-    def cli(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run one command against this stack."""
-        return cli(*arguments, env=self.env, **options)
+    def cli(self, *arguments: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run one command against this stack, in this process."""
+        return inside(*arguments, env=self.env, input=input)
 
     def json(self, *arguments: str) -> Any:
         """The JSON that a command prints."""
@@ -78,3 +81,18 @@ def cli(*arguments: str, env: dict[str, str], **options: Any) -> subprocess.Comp
     return subprocess.run(
         [COMMAND, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False, **options
     )
+
+
+def inside(*arguments: str, env: dict[str, str], input: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `iii-stack` once in this process, which has paid for the imports already."""
+    from iii_stack.cli import run
+
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.dict(os.environ, env, clear=True),
+        mock.patch.object(sys, "stdin", io.StringIO(input or "")),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        code = run(list(arguments))
+    return subprocess.CompletedProcess(list(arguments), code, out.getvalue(), err.getvalue())

@@ -1,0 +1,28 @@
+"""A worker of somebody else: plain iii-sdk, one function, in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from iii import InitOptions, register_worker
+
+
+def add(data: dict) -> dict:
+    print("called", flush=True)
+    return {"sum": data["a"] + data["b"]}
+
+
+worker = register_worker(sys.argv[1], InitOptions(worker_name="demo"))
+worker.register_function(
+    "demo::add",
+    add,
+    description="Add two numbers.",
+    request_format={
+        "type": "object",
+        "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+        "required": ["a", "b"],
+    },
+)
+print("registered", flush=True)
+threading.Event().wait()

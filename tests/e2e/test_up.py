@@ -1,0 +1,102 @@
+"""Starting and ending the stack as a process (siblings 17.3, 17.4; design "Decided interfaces")."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from iii_testing.processes import StackProcess, environment, inside
+
+
+@pytest.mark.requirement("stack.up.ready-line")
+def test_the_first_line_tells_where_the_stack_is_and_stack_json_tells_it_too(stack: StackProcess) -> None:
+    assert stack.ready == {"ready": True, "bus": stack.url, "page": None, "pid": stack.process.pid}
+    assert stack.url.startswith("ws://127.0.0.1:")
+    announced = json.loads((stack.data / "stack.json").read_text())
+    assert announced == {"bus": stack.url, "page": None, "pid": stack.process.pid}
+
+
+@pytest.mark.requirement("stack.data.private")
+def test_the_data_directory_is_for_its_owner_alone(stack: StackProcess) -> None:
+    assert stat.S_IMODE(stack.data.stat().st_mode) == 0o700
+
+
+@pytest.mark.requirement("stack.data.exclusive")
+def test_a_second_stack_on_the_directory_gets_a_clear_error(stack: StackProcess) -> None:
+    second = inside("up", "--port", "0", env=stack.env)
+    assert second.returncode == 1
+    assert str(stack.process.pid) in second.stderr
+    assert "--data-dir" in second.stderr
+    as_json = inside("up", "--port", "0", "--json", env=stack.env)
+    assert as_json.returncode == 1
+    assert json.loads(as_json.stdout)["error"]["code"] == "data_directory_in_use"
+
+
+@pytest.mark.requirement("stack.up.port-in-use")
+def test_a_busy_port_is_an_error_that_names_the_option(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        done = inside("up", "--port", str(port), env=environment(data))
+    assert done.returncode == 1
+    assert str(port) in done.stderr
+    assert "--port" in done.stderr
+
+
+@pytest.mark.requirement("stack.up.exposed")
+def test_beyond_loopback_is_refused_without_a_token(data: Path) -> None:
+    done = inside("up", "--host", "0.0.0.0", "--port", "0", env=environment(data))
+    assert done.returncode == 1
+    assert "III_TOKEN" in done.stderr
+
+
+@pytest.mark.requirement("stack.up.without")
+def test_an_unknown_part_is_refused_by_name(data: Path) -> None:
+    done = inside("up", "--without", "harness,engine", env=environment(data))
+    assert done.returncode == 1
+    assert "engine" in done.stderr
+
+
+@pytest.mark.requirement("stack.up.ends-cleanly")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_and_exits_with_0_and_the_next_start_is_quick(data: Path, number: signal.Signals) -> None:
+    first = StackProcess(data)
+    assert first.end(number) == 0
+    assert not (data / "stack.json").exists()
+    second = StackProcess(data)
+    try:
+        assert second.seconds < 3 * max(1.0, os.getloadavg()[0])
+    finally:
+        assert second.end() == 0
+
+
+@pytest.mark.requirement("stack.data.exclusive")
+def test_the_lock_of_a_killed_stack_is_free_and_what_was_said_is_there(data: Path) -> None:
+    first = StackProcess(data)
+    assert first.cli("chat", "hello").returncode == 0
+    sessions = first.json("sessions")["sessions"]
+    assert first.end(signal.SIGKILL) == -signal.SIGKILL
+    gone = inside("sessions", env=first.env)
+    assert gone.returncode == 1
+    assert "iii-stack up" in gone.stderr
+    second = StackProcess(data)
+    try:
+        assert second.json("sessions")["sessions"] == sessions
+    finally:
+        second.end()
+
+
+@pytest.mark.requirement("stack.cli.no-stack")
+def test_without_a_stack_every_command_says_how_to_start_one(data: Path) -> None:
+    for command in (("sessions",), ("show", "s"), ("status", "s"), ("stop", "s"), ("call", "a::b"), ("chat", "hi")):
+        done = inside(*command, env=environment(data))
+        assert done.returncode == 1, command
+        assert "iii-stack up" in done.stderr, command
+    elsewhere = inside("sessions", "--bus", "ws://127.0.0.1:9", "--json", env=environment(data))
+    assert elsewhere.returncode == 1
+    assert json.loads(elsewhere.stdout)["error"]["code"] == "not_connected"
