@@ -24,7 +24,7 @@ from iii_kit.bus import Bus, Invocation
 from iii_kit.errors import BusError
 from iii_kit.world import World
 from iii_siblings import sessions
-from iii_store import Family, SqliteStore
+from iii_store import Family, InlineStore, SqliteStore
 from iii_testing.waiting import until
 
 FAMILIES: tuple[Family, ...] = (*modules.FAMILIES, queue.FAMILY, sessions.FAMILY)
@@ -86,11 +86,13 @@ def steps(*made: Reply) -> Model:
 class LoopBench:
     """One process with everything in it."""
 
-    def __init__(self, world: World, path: Path, model: Model, *, stepwise: bool = False) -> None:
+    def __init__(self, world: World, path: Path, model: Model, *, stepwise: bool = False, inline: bool = False) -> None:
         self.world = world
         self.path = path
         self.model = model
         self.stepwise = stepwise
+        self.inline = inline
+        self.wrap: Callable[[Bus], Bus] = lambda bus: bus
         self.requests: list[Request] = []
         self.aborted: list[str] = []
         self.started: Counter[str] = Counter()
@@ -102,7 +104,8 @@ class LoopBench:
 
     async def boot(self) -> None:
         """Start a process over the store."""
-        self.store = SqliteStore(self.path / "stack.db", FAMILIES, reach=self.world.reach)
+        kind = InlineStore if self.inline else SqliteStore
+        self.store = kind(self.path / "stack.db", FAMILIES, reach=self.world.reach)
         self.engine = Engine(self.world, self.store, EngineSettings(port=None))
         await self.engine.start()
         parts = modules.install(lambda name: self.engine.attach(name, builtin=True), self.world)
@@ -114,7 +117,7 @@ class LoopBench:
             self.worker.serve(spec(function_id), self._target(function_id, target))
         self.client = self.engine.attach("client")
         self.bus = self.engine.attach("harness", stepwise=self.stepwise)
-        self.harness = harness.install(self.bus, self.world)
+        self.harness = harness.install(self.wrap(self.bus), self.world)
         self._listen(self.client)
         for part in (*parts, self.queue, self.harness):
             await asyncio.wait_for(part.ready(), 20)

@@ -41,7 +41,8 @@ class Preparation:
         path = await self._paths.load(record.session_id)
         surface = await self._parts.surfaces.of_step(record, path)
         own_reply = entry_ids.assistant(record.turn_id, record.step)
-        notices = _untold(record, surface, path, own_reply)
+        begun = any(item.entry_id == own_reply for item in path)
+        notices = () if begun else _untold(record, surface, path)
         view = window(path, own_reply=own_reply, watermark=record.watermark_entry_id)
         now_ms = self._parts.world.clock.now_ms()
         messages = [*messages_of(view.entries), *(notice_message(notice.text, now_ms) for _, notice in notices)]
@@ -54,14 +55,15 @@ class Preparation:
             at_ms=now_ms,
         )
         leaf = path[-1].entry_id if path else None
+        if begun:
+            # The reply in this path is about to be rewritten: the next step must not take it from memory.
+            self._paths.drop(record.session_id)
         return Prepared(ready, _request(record, surface, messages), surface.gate, leaf)
 
 
-def _untold(
-    record: TurnRecord, surface: Surface, path: Sequence[Item], own_reply: str
-) -> tuple[tuple[str, Notice], ...]:
+def _untold(record: TurnRecord, surface: Surface, path: Sequence[Item]) -> tuple[tuple[str, Notice], ...]:
     """The step's notices that are not persisted yet, with their entry ids (harness-agents 3.10)."""
-    if not surface.notices or any(item.entry_id == own_reply for item in path):
+    if not surface.notices:
         return ()
     prefix = entry_ids.notice(record.turn_id, record.step, 0)[:-1]
     told = [item.data for item in path if item.custom_type == NOTICE and item.entry_id.startswith(prefix)]
