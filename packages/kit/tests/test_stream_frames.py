@@ -82,7 +82,7 @@ def test_argument_text_is_collected_by_call_and_shown_as_far_as_it_goes():
         {"type": "functioncall_delta", "id": "a", "delta": '{"x": 1, "y"'},
         {"type": "functioncall_start", "partial": message(call("a"), call("b"))},
         {"type": "functioncall_delta", "delta": '{"z'},
-        {"type": "functioncall_delta", "id": "a", "delta": ': 2}'},
+        {"type": "functioncall_delta", "id": "a", "delta": ": 2}"},
     )
     shown = [block["arguments"] for block in reader.partial()["content"]]
     assert shown == [{"x": 1, "y": 2}, {"_raw": '{"z'}]
@@ -131,7 +131,9 @@ def test_a_cut_argument_text_never_becomes_empty_or_wrong(arguments, data):
 
 
 @requirement("router.frames.skipped")
-@pytest.mark.parametrize("item", ["", "{", "[]", "null", '{"type": 5}', '{"delta": "x"}', b"\xff", '{"type":"\\ud800"}'])
+@pytest.mark.parametrize(
+    "item", ["", "{", "[]", "null", '{"type": 5}', '{"delta": "x"}', b"\xff", '{"type":"\\ud800"}']
+)
 def test_a_frame_that_does_not_parse_is_skipped(item):
     assert parse_frame(item) is None
     reader = read({"type": "text_start", "partial": message(text("a"))})

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from iii_testing.world import ManualWorld
+
+T = TypeVar("T")
 
 
 async def until(condition: Callable[[], object], *, seconds: float = 10, what: str = "") -> None:
@@ -28,3 +34,16 @@ async def until_async(condition: Callable[[], Awaitable[object]], *, seconds: fl
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+async def driven(world: ManualWorld, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, moving the clock from deadline to deadline whenever nothing else is left to run."""
+    task = asyncio.create_task(work)
+    while not task.done():
+        await settle()
+        wake = world.manual_clock.next_wake
+        if not task.done() and wake is not None:
+            await world.advance(max(wake, 0.0))
+        else:
+            await asyncio.sleep(0.0005)
+    return await task

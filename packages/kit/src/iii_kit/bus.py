@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from iii_contracts.spec import FunctionSpec, TriggerSpec
+from iii_kit.errors import BusError
 from iii_kit.storage import Reader, Tx
 
 Json: TypeAlias = Any
@@ -95,6 +96,16 @@ class ChannelRef:
     def to_json(self) -> dict[str, str]:
         """The wire form."""
         return {"channel_id": self.channel_id, "access_key": self.access_key, "direction": self.direction}
+
+    @staticmethod
+    def from_json(value: Json) -> ChannelRef:
+        """The ref in its wire form. Raises `BusError` when it is none."""
+        if isinstance(value, dict):
+            fields = cast("dict[str, Any]", value)
+            channel_id, key, direction = fields.get("channel_id"), fields.get("access_key"), fields.get("direction")
+            if isinstance(channel_id, str) and isinstance(key, str) and direction in ("read", "write"):
+                return ChannelRef(channel_id, key, direction)
+        raise BusError("invalid_channel_ref", "a channel ref needs channel_id, access_key and direction")
 
 
 class Source(Protocol):

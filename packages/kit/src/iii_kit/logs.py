@@ -17,6 +17,24 @@ from opentelemetry import trace
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
+def _quiet() -> None:
+    """Without `configure`, lines go to the standard library's logging: a library prints nothing by itself."""
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(default=str),
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+_quiet()
+
+
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
     """Set up logging for the whole process; again replaces the set-up."""
     shared = [
@@ -31,7 +49,7 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
         foreign_pre_chain=shared,
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.JSONRenderer(),
+            structlog.processors.JSONRenderer(default=str),
         ],
     )
     handler = logging.StreamHandler(stream or sys.stderr)

@@ -27,9 +27,9 @@ from iii_kit import encoding
 from iii_kit.bus import Call, ChannelRef, Fn, Handler, Invocation, Json, Opts, Provider, ReadHandler, TxHandler
 from iii_kit.errors import BusError, EpochEnded, PartialSequence, Unencodable
 from iii_kit.logs import logger
-from iii_kit.sdk_channel import Endpoints, SocketChannel, SocketSink, ref_of
+from iii_kit.sdk_channel import Endpoints, SocketChannel, SocketSink
 from iii_kit.sdk_epoch import Epoch, Epochs
-from iii_kit.sdk_serve import Run, SdkProvider, bus_error, sdk_handler
+from iii_kit.sdk_serve import Run, SdkProvider, bus_error, finish, sdk_handler
 from iii_kit.storage import Store
 
 log = logger(__name__)
@@ -144,12 +144,12 @@ class SdkBus:
     async def channel(self, buffer: int = 64) -> SocketChannel:
         """Make a channel and take its read end."""
         answer = await self.call("engine::channels::create", {"buffer_size": buffer})
-        return SocketChannel(ref_of(answer["writer"]), await self._endpoints.source(ref_of(answer["reader"])))
+        source = await self._endpoints.source(ChannelRef.from_json(answer["reader"]))
+        return SocketChannel(ChannelRef.from_json(answer["writer"]), source)
 
     async def sink(self, ref: Json) -> SocketSink:
         """Take the write end that a payload carried."""
-        end = ref.to_json() if isinstance(ref, ChannelRef) else ref
-        return await self._endpoints.sink(ref_of(end))
+        return await self._endpoints.sink(ChannelRef.from_json(ref))
 
     # Host
 
@@ -322,12 +322,9 @@ class SdkBus:
         self._epochs.turned("closed")
         await asyncio.sleep(0)
         if self._telemetry:
-            await asyncio.to_thread(flush_otel)
+            await flush_otel()
         await asyncio.to_thread(self._client.shutdown)
-        # The SDK stops its loop and leaves it open.
-        sdk_loop = self._client._loop  # pyright: ignore[reportPrivateUsage]
-        if not sdk_loop.is_running():
-            sdk_loop.close()
+        await asyncio.to_thread(finish, self._client)
 
     def _unless_closed(self, take_back: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from iii.channels import ChannelReader, ChannelWriter, build_channel_url, resolve_headers
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from iii_kit.bus import ChannelRef, Json
 from iii_kit.encoding import MAX_BYTES
@@ -51,6 +51,8 @@ class Endpoints:
                 compression=None,
                 close_timeout=close_timeout,
             )
+        except InvalidStatus as error:
+            raise BusError("channel_not_found", "Channel not found") from error
         except (OSError, InvalidHandshake, TimeoutError) as error:
             raise BusError("channel_closed", f"cannot open channel {ref.channel_id}: {error}") from error
 
@@ -111,16 +113,6 @@ class SocketChannel:
     def source(self) -> SocketSource:
         """The read end, connected."""
         return self._source
-
-
-def ref_of(value: Json) -> ChannelRef:
-    """The ref in its wire form. Raises `BusError` when it is none."""
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        channel_id, key, direction = fields.get("channel_id"), fields.get("access_key"), fields.get("direction")
-        if isinstance(channel_id, str) and isinstance(key, str) and direction in ("read", "write"):
-            return ChannelRef(channel_id, key, direction)
-    raise BusError("invalid_channel_ref", "a channel ref needs channel_id, access_key and direction")
 
 
 def with_refs(data: Json) -> Json:

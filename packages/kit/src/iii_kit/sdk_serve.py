@@ -13,6 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, cast
 
+from iii.iii import III
 from iii.invocation_context import current_context
 from iii.trigger import TriggerConfig, TriggerHandler
 
@@ -30,6 +31,9 @@ T = TypeVar("T")
 Run = Callable[[Any, Invocation], Awaitable[Json]]
 
 log = logger(__name__)
+
+_RUN_DOWN_TURNS = 5
+"""Turns of the loop in which aborted sockets close."""
 
 _CODE = re.compile(r"([a-z0-9_-]+(?:/[a-z0-9_.-]+)+): ")
 
@@ -52,6 +56,33 @@ def bus_error(code: str, message: str, function_id: str | None) -> BusError:
 async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     """Run `work` on `loop` from another one, in the calling context; cancelling reaches it."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+def finish(client: III) -> None:
+    """Run down and close the loop of a client that was shut down.
+
+    The SDK leaves it open, with what was just handed over and, when it was still connecting, with its socket.
+    """
+    loop = client._loop  # pyright: ignore[reportPrivateUsage]
+    if loop.is_running() or loop.is_closed():
+        return
+
+    async def run_down() -> None:
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        socket = client._ws  # pyright: ignore[reportPrivateUsage]
+        if socket is not None:
+            socket.transport.abort()
+        for _ in range(_RUN_DOWN_TURNS):
+            await asyncio.sleep(0)
+
+    # It is told to stop twice: what is left of that would stop the running down.
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.run_until_complete(run_down())
+    loop.close()
 
 
 def sdk_handler(

@@ -1,17 +1,20 @@
 """Trace context and baggage as they travel with calls (engine spec 7, 21.11, harness-loop 17).
 
 Works on the OpenTelemetry API alone and costs next to nothing where nobody traces: an empty context gives the empty
-carrier without running a propagator.
+carrier without running a propagator. The calls of one step carry the same few texts over and over, so texts are parsed
+and written once and remembered; contexts are immutable and shared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import NamedTuple
 
 from opentelemetry import baggage as otel_baggage
 from opentelemetry import context as otel_context
+from opentelemetry import trace as otel_trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -36,10 +39,8 @@ def carrier() -> Carrier:
     context = otel_context.get_current()
     if not context:
         return NOTHING
-    texts: dict[str, str] = {}
-    _spans.inject(texts, context)
-    _baggage.inject(texts, context)
-    return Carrier(texts.get("traceparent"), texts.get("baggage"))
+    entries = otel_baggage.get_all(context)
+    return Carrier(_traceparent(context), _baggage_text(tuple(entries.items())) if entries else None)
 
 
 @contextmanager
@@ -81,6 +82,24 @@ def tagged(entries: Mapping[str, str]) -> Generator[None]:
         otel_context.detach(token)
 
 
+def _traceparent(context: Context) -> str | None:
+    span = otel_trace.get_current_span(context).get_span_context()
+    if not span.is_valid:
+        return None
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+
+
+@lru_cache(maxsize=1024)
+def _baggage_text(entries: tuple[tuple[str, object], ...]) -> str | None:
+    context = Context()
+    for name, value in entries:
+        context = otel_baggage.set_baggage(name, value, context)
+    texts: dict[str, str] = {}
+    _baggage.inject(texts, context)
+    return texts.get("baggage")
+
+
+@lru_cache(maxsize=1024)
 def _context(carried: Carrier) -> Context:
     context = Context()
     if carried.traceparent:
