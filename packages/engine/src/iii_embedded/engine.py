@@ -13,6 +13,7 @@ from iii_embedded.introspection import Introspection
 from iii_embedded.lifecycle import Lifecycle
 from iii_embedded.local_bus import LocalBus
 from iii_embedded.local_worker import LocalWorker
+from iii_embedded.peer import Peer
 from iii_embedded.registry import Registry
 from iii_embedded.routing import Router
 from iii_embedded.server import Listener
@@ -93,12 +94,17 @@ class Engine:
         self.availability.disconnected(worker)
 
     async def close(self) -> None:
-        """Stop: no more connections, open ones closed with 1001, then every worker leaves."""
+        """Stop: no more connections, workers of this process leave, sockets get what waits for them and 1001."""
+        if self._listener is not None:
+            self._listener.stop()
+        self.availability.stop()
+        workers = list(self.registry.workers.values())
+        for worker in reversed(workers):
+            if isinstance(worker, LocalWorker):
+                self.leave(worker)
+        await self.lifecycle.close([worker for worker in workers if isinstance(worker, Peer)])
         if self._listener is not None:
             await self._listener.close()
-        self.availability.stop()
-        for worker in reversed(list(self.registry.workers.values())):
-            self.leave(worker)
 
     def crash(self) -> None:
         """End as a killed process does: nothing is cleaned up, told or finished; later uses raise `EpochEnded`."""

@@ -17,12 +17,13 @@ from iii_embedded.session import Session
 from iii_embedded.text import one_line
 from iii_embedded.workers import Worker
 from iii_kit.errors import BusError
-from iii_kit.logs import logger
 
 if TYPE_CHECKING:
     from iii_embedded.engine import Engine
 
-_log = logger(__name__)
+GOING_AWAY = 1001
+"""The close code of an engine that stops."""
+
 
 
 class Lifecycle:
@@ -47,6 +48,14 @@ class Lifecycle:
             self._engine.leave(peer)
             self._sessions.pop(peer.id, None)
             await peer.outbox.closed()
+
+    async def close(self, peers: list[Peer]) -> None:
+        """Send every peer what waits for it, then close its connection: the engine is going away."""
+        for peer in peers:
+            peer.outbox.finish(GOING_AWAY)
+        for peer in peers:
+            await peer.outbox.closed()
+            self._engine.leave(peer)
 
     def announce(self, worker: Worker | None, request: WorkersRegisterRequest) -> None:
         """A worker says who it is (engine spec 12.5): it gets its name, or is turned away."""

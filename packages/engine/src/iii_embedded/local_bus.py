@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from iii_contracts.spec import FunctionSpec, TriggerSpec
 from iii_embedded.calls import Failure
@@ -120,8 +120,7 @@ class LocalBus:
     async def sink(self, ref: Json) -> Sink:
         """Take the write end that a payload carried."""
         self._alive()
-        end = ChannelRef(ref["channel_id"], ref["access_key"], cast("Literal['read', 'write']", ref["direction"]))
-        return self._engine.channels.open_sink(end)
+        return self._engine.channels.open_sink(ChannelRef.from_json(ref))
 
     async def _send(self, call: Call) -> Json:
         self._alive()

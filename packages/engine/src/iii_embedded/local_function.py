@@ -13,15 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import BaseModel
-
 from iii_contracts.spec import CALLER, FunctionSpec
 from iii_embedded.calls import NULL, Answer, Failure, Request
 from iii_embedded.routing import refuse
 from iii_kit.bus import Call, Handler, Invocation, ReadHandler, TxHandler
 from iii_kit.encoding import decode, encode
-from iii_kit.errors import BusError, CodedError
+from iii_kit.errors import BusError
 from iii_kit.logs import logger
+from iii_kit.serving import answer_of, request_of
 from iii_kit.storage import Reader, Tx
 from iii_kit.trace import Carrier, received
 
@@ -68,9 +67,7 @@ class LocalFunction:
         caller = request.caller_id
         if caller is None and type(data) is dict:
             caller = cast("dict[str, Any]", data).get(CALLER)
-        parsed, problem = self.spec.parse(data)
-        if problem is not None:
-            raise unfit(self.spec, problem)
+        parsed = request_of(self.spec, data)
         metadata = None if request.metadata is None else decode(request.metadata)
         return Prepared(parsed, Invocation(self.spec.id, caller, metadata, request.traceparent, request.baggage))
 
@@ -139,26 +136,17 @@ class LocalFunction:
             refuse(request, answer, Failure("invocation_stopped", "Invocation stopped"))
             return
         error = done.exception()
-        if error is not None:
+        if isinstance(error, Exception):
             refuse(request, answer, self.failure(error))
+        elif error is not None:
+            _log.error("process_ends", function=self.spec.id, exc_info=error)
         elif answer is not None:
             answer(done.result())
 
 
-def unfit(spec: FunctionSpec, problem: str) -> BusError:
-    """The error of a request that its contract refuses; the engine's own functions have a text of their own."""
-    if spec.invalid == "deserialization_error":
-        return BusError(spec.invalid, f"Failed to deserialize input for {spec.id}: {problem}")
-    return CodedError(spec.invalid, problem)
-
-
 def encoded(result: Any) -> bytes:
     """The JSON bytes of what a handler returned."""
-    if result is None:
-        return NULL
-    if isinstance(result, BaseModel):
-        result = result.model_dump(mode="json", exclude_unset=True)
-    return encode(result)
+    return NULL if result is None else encode(answer_of(result))
 
 
 async def _run(run: Handler, prepared: Prepared) -> bytes:

@@ -199,7 +199,8 @@ def _settle(bus: LocalBus, done: asyncio.Future[Ran], answer: Callable[[Ran | Fa
         return
     error = done.exception()
     if error is not None:
-        answer(Failure.of(error))
+        if isinstance(error, Exception):
+            answer(Failure.of(error))
         return
     ran = done.result()
     for step, dropped in ran.dropped:

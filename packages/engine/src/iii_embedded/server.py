@@ -28,13 +28,6 @@ _sockets = logging.getLogger("iii_embedded.sockets")
 _sockets.setLevel(logging.CRITICAL)
 
 
-class PortTaken(Exception):
-    """Another program listens there."""
-
-    def __init__(self, host: str, port: int) -> None:
-        super().__init__(f"port {port} on {host} is in use; choose another one with --port")
-
-
 class Listener:
     """The listening socket and everything that connects to it."""
 
@@ -45,28 +38,30 @@ class Listener:
         self._server: Server | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; returns the port."""
-        try:
-            self._server = await serve(
-                self._serve,
-                host,
-                port,
-                process_request=self._admit,
-                compression=None,
-                max_size=MAX_BYTES,
-                open_timeout=HANDSHAKE_S,
-                ping_interval=KEEPALIVE_S,
-                ping_timeout=KEEPALIVE_S,
-                close_timeout=FAREWELL_S,
-                server_header=None,
-                logger=_sockets,
-            )
-        except OSError as error:
-            raise PortTaken(host, port) from error
+        """Listen; returns the port. Raises `OSError` when it cannot be had."""
+        self._server = await serve(
+            self._serve,
+            host,
+            port,
+            process_request=self._admit,
+            compression=None,
+            max_size=MAX_BYTES,
+            open_timeout=HANDSHAKE_S,
+            ping_interval=KEEPALIVE_S,
+            ping_timeout=KEEPALIVE_S,
+            close_timeout=FAREWELL_S,
+            server_header=None,
+            logger=_sockets,
+        )
         return self._server.sockets[0].getsockname()[1]
 
+    def stop(self) -> None:
+        """Take no more connections."""
+        if self._server is not None:
+            self._server.server.close()
+
     async def close(self) -> None:
-        """Stop listening and close every connection with 1001."""
+        """Close every connection that is left with 1001."""
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -75,6 +70,7 @@ class Listener:
         """Cut every connection and stop listening, without a word."""
         if self._server is None:
             return
+        self._server.server.close()
         for connection in list(self._server.connections):
             connection.transport.abort()
         self._server.close(close_connections=False)
