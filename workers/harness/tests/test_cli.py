@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from iii_harness.cli import CLOSE_S, DRAIN_S, main, run_until
+from iii_kit import logs
 from iii_kit.errors import BusError
 from iii_siblings import router, sessions
 from iii_siblings.providers import scripted
 from iii_testing.embedded import Embedded, embedded
 from iii_testing.waiting import until_async
-
-pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
@@ -57,6 +56,7 @@ async def until_ready(process: asyncio.subprocess.Process) -> None:
     raise AssertionError("it ended without becoming ready")
 
 
+@pytest.mark.anyio
 @pytest.mark.requirement("prompt.cli")
 async def test_a_process_answers_a_message_and_ends_with_0(tmp_path: Path) -> None:
     seed = tmp_path / "seed.yaml"
@@ -93,19 +93,27 @@ async def test_a_process_answers_a_message_and_ends_with_0(tmp_path: Path) -> No
 
 
 @pytest.mark.requirement("prompt.cli")
-async def test_a_start_that_cannot_succeed_says_why(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"), [("turn_concurrency: 0", "`turn_concurrency`"), ("a: [", "not YAML"), (None, "seed.yaml")]
+)
+def test_a_start_that_cannot_succeed_says_why(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    text: str | None,
+    said: str,
+) -> None:
+    monkeypatch.setattr(logs, "configure", lambda _: None)
     seed = tmp_path / "seed.yaml"
-    seed.write_text("turn_concurrency: 0\n")
-    process = await started("--config", str(seed))
-    _, said = await process.communicate()
-    assert process.returncode == 1
-    assert b"`turn_concurrency`" in said
-    process = await started("--config", str(tmp_path / "missing.yaml"))
-    _, said = await process.communicate()
-    assert process.returncode == 1
-    assert b"missing.yaml" in said
+    if text is not None:
+        seed.write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        main(["--config", str(seed)])
+    assert ended.value.code == 1
+    assert said in capsys.readouterr().err
 
 
+@pytest.mark.anyio
 @pytest.mark.requirement("prompt.cli")
 async def test_nothing_that_runs_holds_the_end_back_for_half_a_second() -> None:
     async def deaf(stop: asyncio.Event) -> None:

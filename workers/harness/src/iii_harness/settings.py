@@ -11,7 +11,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, cast
 
-import yaml
 from pydantic import ValidationError
 
 from iii_contracts.harness import configuration
@@ -137,6 +136,8 @@ def retired(value: Json) -> list[str]:
 
 def seed_of_yaml(text: str, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The seed that a `--config` file holds, `${NAME}` taken from the environment. Raises `BadConfig`."""
+    import yaml  # only a process that was given a file needs it
+
     try:
         seed: Any = yaml.safe_load(_expanded(text, environment))
     except yaml.YAMLError as error:
