@@ -53,16 +53,27 @@ class Cut(BaseException):
 
 
 class CuttingBus:
-    """A bus whose process can die at its n-th call: before the call is sent, or once it is done and unheard."""
+    """A bus whose process can die at its n-th call, before the call is sent or once it is done and unheard; or whose
+    n-th call fails."""
 
     def __init__(self, bus: LocalBus) -> None:
         self._bus = bus
         self._left: int | None = None
         self._after = False
+        self._error: BusError | None = None
 
     def cut(self, nth: int, *, after: bool) -> None:
         """Die at the `nth` call from now."""
-        self._left, self._after = nth, after
+        self._left, self._after, self._error = nth, after, None
+
+    def fail(self, nth: int, error: BusError) -> None:
+        """Let the `nth` call from now fail unsent, and only that one."""
+        self._left, self._after, self._error = nth, False, error
+
+    def disarm(self) -> bool:
+        """Let every later call pass; True when the chosen one was never made."""
+        missed, self._left = self.cut_missed, None
+        return missed
 
     @property
     def cut_missed(self) -> bool:
@@ -89,6 +100,8 @@ class CuttingBus:
         for call in calls:
             self._left -= 1
             if self._left == 0 and not self._after:
+                if self._error is not None:
+                    raise PartialSequence(results, self._error)
                 raise Cut
             try:
                 results.append(await self._bus.perform(call))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from iii_contracts.harness.send import SendRequest
 from iii_harness.entry.idempotency import entry_id_of
 from iii_kit.bus import Invocation
+from iii_kit.errors import BusError, CodedError
 from iii_testing.entry_bench import Cut, EntryBench, opened
 
 pytestmark = pytest.mark.anyio
@@ -137,4 +138,40 @@ async def _cut_and_repeat(bench: EntryBench, fields: dict[str, str], nth: int, *
     assert record.status != "running" or (record.turn_id, record.step) in jobs
     assert len((await bench.call("session::list"))["sessions"]) == 1
     assert len(await bench.rows("harness_idem")) == 1
+    return missed
+
+
+@pytest.mark.requirement("entry.send.failure")
+@pytest.mark.parametrize("scene", ["new", "ended", "running", "waiting"])
+async def test_a_call_that_fails_is_told_by_code_and_a_repeat_delivers_once(world, tmp_path, scene):
+    nth, missed = 0, False
+    while not missed:
+        nth += 1
+        path = tmp_path / str(nth)
+        path.mkdir()
+        async with opened(world, path) as bench:
+            fields = await _prepared(bench, scene)
+            missed = await _fail_and_repeat(bench, fields, nth)
+    assert nth > 4
+
+
+async def _fail_and_repeat(bench: EntryBench, fields: dict[str, str], nth: int) -> bool:
+    bench.bus.fail(nth, BusError("SET_ERROR", "disk full"))
+    request = SendRequest(message="the one", model="m", idempotency_key="k", **fields)
+    sending = asyncio.ensure_future(bench.sender.send(request, SAID))
+    while not sending.done():
+        await asyncio.sleep(0.001)
+        await bench.world.advance(0.1)
+    missed = bench.bus.disarm()
+    if (failed := sending.exception()) is not None:
+        assert isinstance(failed, CodedError) and failed.code in ("harness/state", "harness/dependency")
+        assert "disk full" in failed.text
+    answer = await bench.send("the one", idempotency_key="k", **fields)
+    if failed is not None or missed:
+        assert ("deduplicated" in answer) == (failed is None)
+    session_id = answer["session_id"]
+    parked = [row["message"]["content"][0]["text"] for row in await bench.rows("harness_queue")]
+    assert [*await bench.texts(session_id), *parked].count("the one") == 1
+    record = await bench.record(session_id)
+    assert record.turn_id == answer["turn_id"] and not record.terminal
     return missed

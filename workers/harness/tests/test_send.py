@@ -151,9 +151,7 @@ async def test_a_message_for_a_running_turn_is_parked_and_told(bench):
     second = await bench.send("more", session_id=session_id)
     assert second == {**first, "merged": True, "queued": True}
     rows = await bench.rows("harness_queue")
-    assert [(row["entry_id"], row["message"]["content"][0]["text"]) for row in rows] == [
-        (f"e_{rows[0]['id']}", "more")
-    ]
+    assert [(row["entry_id"], row["message"]["content"][0]["text"]) for row in rows] == [(f"e_{rows[0]['id']}", "more")]
     assert rows[0]["id"].startswith("q_") and await bench.texts(session_id) == ["hello"]
     await until(lambda: told)
     assert told == [

@@ -95,6 +95,8 @@ class SessionStatus:
     async def _repair_quietly(self, session_id: str) -> None:
         try:
             await self.repair(session_id)
+        except EpochEnded:
+            return
         except BusError as error:
             log.warning("session_status_not_repaired", session=session_id, error=str(error))
 

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from iii_harness.record import TurnRecord, from_row, to_row
+from iii_harness.record import TurnRecord, TurnStatus, from_row, to_row
 from iii_kit.bus import Call, Caller, Json, Opts
 from iii_kit.errors import BusError, CodedError, EpochEnded
 from iii_kit.world import Clock
@@ -94,10 +94,13 @@ class TurnStore:
         self._live.clear()
         self._stored.clear()
 
-    async def all(self) -> list[TurnRecord]:
-        """Every record that can be read; a row that cannot is skipped."""
+    async def all(self, status: TurnStatus | None = None) -> list[TurnRecord]:
+        """Every record (of that status) that can be read; a row that cannot is skipped."""
         records: list[TurnRecord] = []
         for row in values(await self._read("state::list", {"scope": TURNS})):
+            fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
+            if status is not None and fields.get("status") != status:
+                continue
             try:
                 records.append(from_row(await self._joined(row)))
             except CodedError:

@@ -74,7 +74,7 @@ class Sweeper:
 
     async def redrive(self, *, whatever_age: bool = False) -> int:
         """Enqueue the current step of running turns that do not move; returns how many."""
-        candidates = [record for record in await self._turns.all() if self._lost(record, whatever_age)]
+        candidates = [record for record in await self._turns.all("running") if self._lost(record, whatever_age)]
         done = await asyncio.gather(*(self._redrive(record, whatever_age) for record in candidates))
         return sum(done)
 
