@@ -61,7 +61,6 @@ class OpenAiProvider:
         self._upstream = Upstream(world.clock, read_timeout_s)
         self._link = RouterLink(bus, world, PROVIDER)
         self._refresher = Refresher(bus, world, self._link, self._refresh)
-        self._discovered = asyncio.Event()
         self._retrying: asyncio.Task[None] | None = None
         self._failed = False
         spec = OPENAI.stream
@@ -93,9 +92,10 @@ class OpenAiProvider:
             await self._register((await self._link.resolve()).api_url)
         if self._retrying is not None:
             self._retrying.cancel()
-        discovery = self._retrying = asyncio.create_task(self._discover_and_retry())
+        tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._retrying = asyncio.create_task(self._discover_and_retry(tried))
         limit = asyncio.create_task(self._world.clock.sleep(FIRST_DISCOVERY_S))
-        await asyncio.wait({discovery, limit}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({tried, limit}, return_when=asyncio.FIRST_COMPLETED)
         limit.cancel()
 
     async def _register(self, api_url: str | None) -> None:
@@ -113,8 +113,11 @@ class OpenAiProvider:
         except BadUrl:
             return True
 
-    async def _discover_and_retry(self) -> None:
-        """Discover until it worked or cannot; a server that is away for now is asked again later."""
+    async def _discover_and_retry(self, tried: asyncio.Future[None]) -> None:
+        """Discover until it worked or cannot; a server that is away for now is asked again later.
+
+        `tried` is set after the first attempt.
+        """
         pause = FIRST_RETRY_S
         while True:
             try:
@@ -124,6 +127,9 @@ class OpenAiProvider:
                 _log.info("models_not_listed", provider=PROVIDER, kind=failure.kind, text=failure.text)
             except BusError as error:
                 _log.info("models_not_told", provider=PROVIDER, code=error.code)
+            finally:
+                if not tried.done():
+                    tried.set_result(None)
             await self._world.clock.sleep(pause)
             pause = min(LONGEST_RETRY_S, pause * 2)
 
