@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,7 @@ class Embedded:
     async def restart(self) -> None:
         """Start again on the same directory and port, after `stop` or `crash`."""
         port = self.engine.port if self._settings.port is not None else None
-        settings = EngineSettings(
-            self._settings.host, port, self._settings.token, self._settings.origins, self._settings.grace_ms
-        )
+        settings = replace(self._settings, port=port)
         self.store = self._open()
         self.engine = Engine(self.world, self.store, settings)
         await self.start()

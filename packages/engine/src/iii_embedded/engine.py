@@ -33,6 +33,8 @@ class EngineSettings:
     token: str | None = None
     origins: tuple[str, ...] = ()
     """Origins of pages that may connect; every other browser page is refused."""
+    outgoing_limit: int = 256 * 1024 * 1024
+    """Bytes that may wait for one peer that does not read (engine spec 23)."""
     grace_ms: int = 5_000
     """How long registrations wait for the announcement of their worker (engine spec 4.2)."""
 

@@ -78,7 +78,8 @@ class Lifecycle:
 
     def _arrive(self, socket: ServerConnection) -> Peer:
         world = self._engine.world
-        peer = Peer(world.ids.uuid(), world.ids.hex(), world.clock.now_ms(), Outbox(socket), world.ids)
+        outbox = Outbox(socket, self._engine.settings.outgoing_limit)
+        peer = Peer(world.ids.uuid(), world.ids.hex(), world.clock.now_ms(), outbox, world.ids)
         address = socket.remote_address
         peer.facts.ip_address = address[0] if address else None
         peer.outbox.put(messages.hello(peer.id, peer.token))

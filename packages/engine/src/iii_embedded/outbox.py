@@ -14,9 +14,6 @@ from websockets.exceptions import ConnectionClosed
 
 from iii_kit.logs import logger
 
-LIMIT = 256 * 1024 * 1024
-"""Bytes that may wait for one peer."""
-
 TRY_AGAIN_LATER = 1013
 FAREWELL_S = 2.0
 """How long a closing handshake may take before the connection is cut."""
@@ -27,7 +24,7 @@ _log = logger(__name__)
 class Outbox:
     """The frames that wait for one peer."""
 
-    def __init__(self, socket: ServerConnection, *, limit: int = LIMIT) -> None:
+    def __init__(self, socket: ServerConnection, limit: int) -> None:
         self._socket = socket
         self._limit = limit
         self._frames: deque[bytes] = deque()
