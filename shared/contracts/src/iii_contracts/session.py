@@ -24,20 +24,20 @@ ATTACHMENT_TOO_LARGE = "session/attachment_too_large"
 ATTACHMENT_IN_USE = "session/attachment_in_use"
 STORAGE = "session/storage"
 
-Filter = Annotated[dict[str, Json], Field(description="Keys that must equal those of the session's metadata.")]
-OneSession = Annotated[str, Field(description="Only this session.")]
+Filter = Annotated[dict[str, Json] | None, Field(description="Keys that must equal those of the session's metadata.")]
+OneSession = Annotated[str | None, Field(description="Only this session.")]
 
 
 class OfAnySession(Closed):
     """Filter of bindings that hear of sessions coming into being."""
 
-    metadata: Filter | None = None
+    metadata: Filter = None
 
 
 class OfSessions(OfAnySession):
     """Filter of bindings that hear of changes of sessions."""
 
-    session_id: OneSession | None = None
+    session_id: OneSession = None
 
 
 class OfMessages(OfSessions):

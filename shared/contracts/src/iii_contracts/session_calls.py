@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from iii_contracts.messages import ErrorKind, FileBlock, StopReason
-from iii_contracts.model import I64, U32, U64, Json, Wire
+from iii_contracts.model import I64, U64, Json, Wire
 from iii_contracts.session_model import (
     MAX_ID,
     AttachmentId,
@@ -27,10 +27,13 @@ from iii_contracts.session_model import (
     TranscriptItem,
 )
 
-Limit = Annotated[U32, Field(ge=1, description="Items in a page; larger values are cut to the maximum (500).")]
-Cursor = Annotated[str, Field(description="`next_cursor` of the page before.")]
-Metadata = Annotated[dict[str, Json], Field(description="Keys that must equal those of the session's metadata.")]
-Origin = Annotated[dict[str, Json], Field(description="Who writes; stored with the entry and told in events.")]
+PageSize = Annotated[
+    int, Field(ge=1, le=2**32 - 1), WithJsonSchema({"type": "integer", "format": "uint32", "minimum": 1})
+]
+Limit = Annotated[PageSize | None, Field(description="Items in a page; more than the maximum (500) is cut to it.")]
+Cursor = Annotated[str | None, Field(description="`next_cursor` of the page before.")]
+Metadata = Annotated[dict[str, Json] | None, Field(description="Keys that must equal those of the session's metadata.")]
+Origin = Annotated[dict[str, Json] | None, Field(description="Who writes; stored with the entry and told in events.")]
 ImageData = Annotated[bool, Field(description="False blanks the bytes of images that are attachments.")]
 
 
@@ -77,10 +80,10 @@ class MetaResponse(Wire):
 class ListRequest(Wire):
     """Which sessions, in which order."""
 
-    limit: Limit | None = None
-    cursor: Cursor | None = None
+    limit: Limit = None
+    cursor: Cursor = None
     status: SessionStatus | None = Field(default=None, description="Only sessions with this status.")
-    metadata: Metadata | None = None
+    metadata: Metadata = None
     order: ListOrder | None = Field(default=None, description="`updated_desc` when left out.")
 
 
@@ -141,7 +144,7 @@ class AppendRequest(OfSession):
     entry_id: Annotated[str, Field(min_length=1, max_length=MAX_ID)] | None = Field(
         default=None, description="Id to give it; appending an id again changes nothing."
     )
-    origin: Origin | None = None
+    origin: Origin = None
 
 
 class AppendResponse(Wire):
@@ -157,7 +160,7 @@ class AppendManyRequest(OfSession):
 
     messages: list[GivenMessage] = Field(description="At least one.", json_schema_extra={"minItems": 1})
     parent_id: EntryId | None = Field(default=None, description="The entry to follow; the active leaf when left out.")
-    origin: Origin | None = None
+    origin: Origin = None
 
 
 class AppendManyResponse(Wire):
@@ -175,7 +178,7 @@ class UpdateMessageRequest(OfSession):
     details: Json = Field(default=None, description="For function results and custom messages.")
     usage: GivenUsage | None = Field(default=None, description="For assistant messages.")
     expected_revision: U64 | None = Field(default=None, description="Write only when this is the stored revision.")
-    origin: Origin | None = None
+    origin: Origin = None
     provider: str | None = Field(default=None, description="Provider that answered, for assistant messages.")
     stop_reason: StopReason | None = Field(default=None, description="Why it ended, for assistant messages.")
     native_stop_reason: str | None = Field(default=None, description="The provider's own word for it.")
@@ -194,8 +197,8 @@ class UpdateMessageResponse(Wire):
 class MessagesRequest(OfSession):
     """Which part of the active path to read."""
 
-    limit: Limit | None = None
-    cursor: Cursor | None = None
+    limit: Limit = None
+    cursor: Cursor = None
     roles: list[Role] | None = Field(default=None, description="Only these roles; drops bookkeeping entries.")
     from_entry_id: EntryId | None = Field(default=None, description="End the path here instead of at the active leaf.")
     after_entry_id: EntryId | None = Field(default=None, description="Only what follows this entry.")
@@ -213,7 +216,7 @@ class MessagesResponse(Wire):
 class TailRequest(OfSession):
     """Which end of the active path to read."""
 
-    limit: Annotated[U32, Field(ge=1)] | None = Field(default=None, description="Blocks in the page (50).")
+    limit: Annotated[PageSize | None, Field(description="Blocks in the page (50).")] = None
     before_entry_id: EntryId | None = Field(default=None, description="Only blocks older than this entry.")
     until_entry_id: EntryId | None = Field(default=None, description="Reach back at least to this entry.")
     include_custom: bool = Field(default=True, description="Include bookkeeping entries.")
@@ -234,8 +237,8 @@ class RangeRequest(OfSession):
     from_entry_id: EntryId | None = Field(default=None, description="First entry of the span.")
     to_entry_id: EntryId | None = Field(default=None, description="Last entry of the span.")
     entry_ids: list[EntryId] | None = Field(default=None, description="Single entries of the active path.")
-    limit: Limit | None = None
-    cursor: Cursor | None = None
+    limit: Limit = None
+    cursor: Cursor = None
     include_image_data: ImageData = True
 
 
