@@ -104,6 +104,7 @@ class Engine:
         for worker in reversed(workers):
             if isinstance(worker, LocalWorker):
                 self.leave(worker)
+                await worker.finished()
         await self.lifecycle.close([worker for worker in workers if isinstance(worker, Peer)])
         if self._listener is not None:
             await self._listener.close()

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from iii_embedded.calls import Answer, Failure, Request
+from iii_embedded.outbox import FAREWELL_S
 from iii_embedded.registry import DEFAULT, Function, elsewhere
 from iii_embedded.waiting import Waiting
 from iii_embedded.workers import Acknowledge, Worker
@@ -127,6 +128,11 @@ class LocalWorker(Worker):
         for task in list(self._tasks):
             task.cancel()
         self.waiting.end(ENDED)
+
+    async def finished(self) -> None:
+        """Return when what was stopped has ended, or has had its time to."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=FAREWELL_S)
 
     def report(self, done: asyncio.Task[Any]) -> None:
         """Log how a task ended that nobody waits for."""
