@@ -1,4 +1,4 @@
-"""A worker of somebody else: plain iii-sdk, one function, in a process of its own."""
+"""A worker of somebody else: plain iii-sdk, two functions, in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def add(data: dict) -> dict:
     return {"sum": data["a"] + data["b"]}
 
 
+def wait(data: dict) -> None:
+    print("waiting", flush=True)
+    threading.Event().wait(60)
+
+
 worker = register_worker(sys.argv[1], InitOptions(worker_name="demo"))
 worker.register_function(
     "demo::add",
@@ -24,5 +29,6 @@ worker.register_function(
         "required": ["a", "b"],
     },
 )
+worker.register_function("demo::wait", wait, description="Take a minute.", request_format={"type": "object"})
 print("registered", flush=True)
 threading.Event().wait()
