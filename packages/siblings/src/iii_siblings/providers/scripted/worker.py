@@ -10,6 +10,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from iii_contracts import router as contract
 from iii_contracts.generation import HandCheckedSpec
 from iii_contracts.provider import INVALID, SCRIPTED
@@ -113,5 +115,5 @@ class ScriptedProvider:
 def _read_file(name: str) -> Any:
     try:
         return decode(Path(name).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, msgspec.DecodeError) as error:
         raise CodedError(INVALID, f"script {name} cannot be read: {type(error).__name__}") from None
