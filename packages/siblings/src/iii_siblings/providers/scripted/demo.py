@@ -42,6 +42,11 @@ _NOTHING_OFFERED = (
     "Hello! I am `scripted/demo`, a model that needs no key and no network. This session allows me no functions, so I "
     "cannot show you a call. Start one that allows some, for example `iii-stack chat`, and say hello again."
 )
+_NOTHING_YET = (
+    "The call came back: no worker has connected yet that offers me a function, and those of the platform itself are "
+    "closed to a chat. Both the call and its result are part of this session now, and would survive if the stack were "
+    "killed."
+)
 _NEXT = (
     "What to try next:\n"
     "- say `call engine::workers::list {}` (or any other function) and I call it for you;\n"
@@ -78,9 +83,11 @@ def _report(result: dict[str, Any]) -> str:
     function, text = str(result.get("function_id") or "the function"), _text(result)
     if result.get("is_error"):
         return f"That call did not work; this is what came back:\n\n{text[:600]}\n\n{_NEXT}"
-    names = _function_names(text, result.get("details"))
+    names = _function_names(text)
     if names is None:
         return f"This came back from `{function}`:\n\n{text[:600]}\n\n{_NEXT}"
+    if not names:
+        return f"{_NOTHING_YET}\n\n{_NEXT}"
     own = [name for name in names if not name.startswith("engine::")]
     shown = ", ".join(f"`{name}`" for name in (own or names)[:_SHOWN])
     more = f" and {len(own or names) - _SHOWN} more" if len(own or names) > _SHOWN else ""
@@ -90,12 +97,12 @@ def _report(result: dict[str, Any]) -> str:
     )
 
 
-def _function_names(text: str, details: Any) -> list[str] | None:
-    for source in (details, _parsed(text)):
-        rows = cast("dict[str, Any]", source).get("functions") if isinstance(source, dict) else None
-        if isinstance(rows, list):
-            found = [_name(row) for row in cast("list[Any]", rows)]
-            return [name for name in found if name]
+def _function_names(text: str) -> list[str] | None:
+    source = _parsed(text)
+    rows = cast("dict[str, Any]", source).get("functions") if isinstance(source, dict) else None
+    if isinstance(rows, list):
+        found = [_name(row) for row in cast("list[Any]", rows)]
+        return [name for name in found if name]
     found = re.findall(r'"(?:function_id|id)":\s*"([^"]+::[^"]+)"', text)
     return found or None
 
