@@ -233,7 +233,7 @@ def _json(value: Any) -> str:
 
 def open_store(path: Path) -> SqliteStore:
     """The store with the tables of everything on the bench."""
-    return SqliteStore(path / "stack.db", [state.FAMILY, sessions.FAMILY, JOBS])
+    return SqliteStore(path / "stack.db", [state.FAMILY, sessions.FAMILY, JOBS], synchronous="OFF")
 
 
 @asynccontextmanager
