@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from iii_harness.entry.points import EntryPoint
+from iii_harness.shell.points import LoopPoint
 from iii_testing.fault_scenario import FIRST, Scenario
+from iii_testing.waiting import settle
 from iii_testing.world import Crash, manual_world
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +23,7 @@ async def died_at(n, path, *, stepwise) -> bool:
 
     def die(point):
         died.append(point)
-        run.bench.crash()
+        run.bench.crash(inside_writer=not isinstance(point, LoopPoint | EntryPoint))
         return Crash(point)
 
     world.points.make = die
@@ -34,6 +37,7 @@ async def died_at(n, path, *, stepwise) -> bool:
             raise
     world.points.calm()
     if died:
+        await settle()
         await run.bench.boot()
         if FIRST not in run.accepted:
             await run.send(FIRST)
@@ -47,6 +51,21 @@ async def died_at(n, path, *, stepwise) -> bool:
     return bool(died)
 
 
+STRIDE = 9
+"""The quick suite dies at every ninth point; the long one at each."""
+
+
+@pytest.mark.requirement("loop.faults.death")
+@pytest.mark.parametrize("stepwise", [False, True], ids=["commit", "stepwise"])
+async def test_death_at_some_points_leaves_a_turn_that_finishes(tmp_path, stepwise):
+    n = 5 if stepwise else 2
+    while await died_at(n, tmp_path / str(n), stepwise=stepwise):
+        n += STRIDE
+    assert n > 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("loop.faults.death")
 @pytest.mark.parametrize("stepwise", [False, True], ids=["commit", "stepwise"])
 async def test_death_at_every_point_leaves_a_turn_that_finishes(tmp_path, stepwise):

@@ -51,8 +51,10 @@ class Scenario:
         """The first message; a refusal that the fault caused is tried again."""
         for _ in range(3):
             try:
-                await asyncio.wait_for(self.send(FIRST), 10)
-                return
+                sending = asyncio.ensure_future(self.send(FIRST))
+                while not sending.done():
+                    await self.calm_down()
+                return await sending
             except BusError:
                 await self.calm_down()
 

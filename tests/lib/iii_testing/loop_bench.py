@@ -122,10 +122,16 @@ class LoopBench:
         for part in (*parts, self.queue, self.harness):
             await asyncio.wait_for(part.ready(), 20)
 
-    def crash(self) -> None:
-        """Die as a killed process: nothing is finished, told or tidied up."""
+    def crash(self, *, inside_writer: bool = False) -> None:
+        """Die as a killed process: nothing is finished, told or tidied up.
+
+        `inside_writer`: called from within a transaction, which the caller's exception must still roll back.
+        """
         self.engine.crash()
-        self.store.crash()
+        if inside_writer:
+            asyncio.get_running_loop().call_soon(self.store.crash)
+        else:
+            self.store.crash()
 
     async def close(self) -> None:
         """End in good order."""

@@ -82,7 +82,7 @@ def _delivered(record: TurnRecord | None, view: View, event: Delivered, facts: F
         return Decision(record, [Enqueue(record)], Park(skipped=True)) if lost else skipped
     if record.terminal:
         # The process died between the end of the turn and its telling: tell it again.
-        return Decision(record, [], End(_reason(record)))
+        return Decision(record, [], End(ending.reason_of(record)))
     if record.status != "running":
         return skipped
     if record.abort or facts.stopped:
@@ -90,10 +90,6 @@ def _delivered(record: TurnRecord | None, view: View, event: Delivered, facts: F
     if record.generated is not None and record.generated.step == record.step:
         return Decision(record, [], Reload())
     return Decision(record, [], Drain())
-
-
-def _reason(record: TurnRecord) -> str | None:
-    return "stopped" if record.status == "cancelled" else record.result_error
 
 
 def _drained(record: TurnRecord, facts: Facts) -> Decision:

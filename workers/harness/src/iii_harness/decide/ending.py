@@ -120,6 +120,11 @@ def recovered(record: TurnRecord, facts: Facts) -> list[Write]:
     return [Append(entry_ids.recovery(record.turn_id, attempt, "recovered"), custom_type="recovery", data=data)]
 
 
+def reason_of(record: TurnRecord) -> str | None:
+    """The `reason` that the end of a terminal turn is told with."""
+    return "stopped" if record.status == "cancelled" else record.result_error
+
+
 def done(function_id: str | None, entry_id: str) -> Checkpoint:
     """The checkpoint of a call whose result is in the transcript."""
     return Checkpoint(state="done", function_id=function_id, entry_id=entry_id)

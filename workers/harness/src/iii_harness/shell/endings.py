@@ -35,6 +35,10 @@ class Endings:
         """End a turn whose step failed for a reason that running it again will not change."""
         await self._fail(record, own_failure(INTERNAL, "execution", str(error)))
 
+    async def tell(self, record: TurnRecord) -> None:
+        """Tell the end of a turn whose terminal record is stored; telling it again changes nothing."""
+        await self.end(record, [], ending.reason_of(record))
+
     async def end(self, record: TurnRecord, writes: Sequence[Write], reason: str | None) -> None:
         """Make the last writes of a turn; then tell its end and deliver what is parked."""
         reach = self._parts.world.reach

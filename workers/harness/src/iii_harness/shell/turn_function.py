@@ -14,7 +14,6 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
 
 from iii_contracts.harness.turn import TurnRequest
-from iii_harness.record import TurnRecord
 from iii_harness.shell.generation import InProgress
 from iii_harness.shell.step import Outcome, Step, Tools
 from iii_kit.bus import Invocation
@@ -74,13 +73,14 @@ class TurnFunction:
         async with self._parts.locks.hold(request.session_id):
             self._parts.turns.forget(request.session_id)
             record = await self._parts.turns.load(request.session_id)
-            if record is None or record.turn_id != request.turn_id or record.terminal:
-                return Outcome(record.status if record is not None else "running", skipped=True)
-            return await self._ended(record, error)
-
-    async def _ended(self, record: TurnRecord, error: Exception) -> Outcome:
-        await self._tools.endings.broken(record, error)
-        return Outcome("failed")
+            if record is None or record.turn_id != request.turn_id:
+                return Outcome("running", skipped=True)
+            if record.terminal:
+                # Its end is stored, but perhaps not told.
+                await self._tools.endings.tell(record)
+                return Outcome(record.status)
+            await self._tools.endings.broken(record, error)
+            return Outcome("failed")
 
 
 def is_transient(error: Exception) -> bool:
