@@ -53,7 +53,7 @@ def context_notice(seen: Told, current: str) -> Notice | None:
 
 def registry_notice(acknowledged: Collection[str] | None, current: Collection[str], *, may_read: bool) -> Notice | None:
     """The notice of functions that changed or left since they were acknowledged; what only joined is silent."""
-    if acknowledged is None or set(acknowledged) <= set(current):
+    if acknowledged is None or acknowledged == current or set(acknowledged) <= set(current):
         return None
     return Notice(
         REGISTRY_CHANGED,
