@@ -86,7 +86,12 @@ def user(text: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def model_stack(
-    directory: Path, world: World, environ: Mapping[str, str] | None = None, *, with_openai: bool = False
+    directory: Path,
+    world: World,
+    environ: Mapping[str, str] | None = None,
+    *,
+    with_openai: bool = False,
+    read_timeout_s: float = 60,
 ) -> AsyncIterator[ModelStack]:
     """Start an engine with the router and the scripted provider; with `with_openai` that one too."""
     env = {} if environ is None else dict(environ)
@@ -95,7 +100,9 @@ async def model_stack(
     await engine.start()
     modules.install(lambda name: engine.attach(name, builtin=True), world)
     installed = router.install(engine.attach("llm-router"), world, store, env)
-    provider = openai.install(engine.attach("provider-openai"), world, env) if with_openai else None
+    provider = None
+    if with_openai:
+        provider = openai.install(engine.attach("provider-openai"), world, env, read_timeout_s=read_timeout_s)
     script = scripted.install(engine.attach("provider-scripted"), world)
     try:
         await installed.ready()
