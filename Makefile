@@ -3,7 +3,7 @@ PY := .venv/bin/python
 PYTEST := .venv/bin/pytest
 ARGS ?=
 
-.PHONY: help setup run test test-all soak check format bench conformance clean
+.PHONY: help setup run test test-all soak check format bench conformance check-upstream clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -40,6 +40,9 @@ bench: setup ## the workload beside its floor and its peers, one table
 
 conformance: setup ## the engine's conformance suite, against III_URL when it is set, else against the embedded engine
 	@$(PY) tools/conformance.py $(ARGS)
+
+check-upstream: setup ## our harness schemas against published ones in DIR (make check-upstream DIR=...)
+	@$(PY) tools/check_upstream.py $(DIR)
 
 clean: ## remove the environment and the tools
 	@rm -rf .venv .tools .pytest_cache .ruff_cache .hypothesis .import_linter_cache
