@@ -40,13 +40,11 @@ async def instant(owner: Any, calls: int) -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("engine.calls.no_answer_lost")
 async def test_none_of_twenty_thousand_instant_answers_is_lost() -> None:
-    async with listening() as (stack, connecting):
-        calls = 20_000
-        caller = await connecting("caller")
-        owner = await connect(stack.url, max_size=None, compression=None)
+    calls = 20_000
+    async with embedded(listening=True) as stack:
+        owner, caller = [await connect(stack.url, max_size=None, compression=None) for _ in range(2)]
         await owner.send(json.dumps({"type": "registerfunction", "id": "t::instant"}))
-        announcement = {"type": "invokefunction", "function_id": "engine::workers::register", "data": {}}
-        await owner.send(json.dumps(announcement))
+        await owner.send(json.dumps({"type": "invokefunction", "function_id": "engine::workers::register", "data": {}}))
         await until(lambda: stack.engine.registry.find("default", "t::instant"))
         taken: list[int] = []
 
@@ -58,18 +56,22 @@ async def test_none_of_twenty_thousand_instant_answers_is_lost() -> None:
                     reply = {"type": "invocationresult", "function_id": "f", "result": frame["data"]["n"]}
                     await owner.send(json.dumps({**reply, "invocation_id": frame["invocation_id"]}))
 
-        answering = asyncio.ensure_future(answer())
-        for n in range(calls):
-            call = {"type": "invokefunction", "function_id": "t::instant", "data": {"n": n}}
-            await caller.send({**call, "invocation_id": f"00000000-0000-4000-8000-{n:012d}"})
-        async with asyncio.timeout(60):
-            while len(caller.frames) < calls:
-                await caller.settle()
-        results = [frame["result"] for frame in caller.frames if frame.get("function_id") == "t::instant"]
-        assert results == list(range(calls))
-        assert taken == list(range(calls))
+        async def call() -> None:
+            for n in range(calls):
+                frame = {"type": "invokefunction", "function_id": "t::instant", "data": {"n": n}}
+                await caller.send(json.dumps({**frame, "invocation_id": f"00000000-0000-4000-8000-{n:012d}"}))
+
+        working = [asyncio.ensure_future(answer()), asyncio.ensure_future(call())]
+        results: list[int] = []
+        async with asyncio.timeout(90):
+            while len(results) < calls:
+                frame = json.loads(await caller.recv())
+                if frame["type"] == "invocationresult":
+                    results.append(frame["result"])
+        assert results == taken == list(range(calls))
         await owner.close()
-        await answering
+        await caller.close()
+        await asyncio.gather(*working)
 
 
 @pytest.mark.requirement("engine.calls.order")
