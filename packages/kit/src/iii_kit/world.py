@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-
 _AT_A_TIME = 256
 _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
