@@ -175,6 +175,14 @@ class LoopBench:
         await until(done, what=f"{turns} turns of {session_id} to end")
         return await self.record(session_id)
 
+    async def progress(self) -> None:
+        """Return once something has happened: a commit, or a moment of quiet."""
+        commits = self.store.commits
+        for _ in range(200):
+            await asyncio.sleep(0.001)
+            if self.store.commits != commits:
+                return
+
     def _target(self, function_id: str, run: Callable[[Any], Any]) -> Callable[[Any, Invocation], Awaitable[Any]]:
         async def serve(data: Any, _: Invocation) -> Any:
             fields = {key: value for key, value in data.items() if key != "_caller_worker_id"}
