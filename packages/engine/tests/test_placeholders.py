@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from iii_embedded.modules.placeholders import Expansion, typed
+from iii_embedded.modules.placeholders import Expansion
+from iii_embedded.modules.yaml_scalars import typed
 
 
 @pytest.mark.requirement("configuration.expand.types")

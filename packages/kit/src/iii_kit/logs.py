@@ -11,8 +11,9 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any, TextIO
 
-import structlog
 from opentelemetry import trace
+
+from iii_kit.plain_structlog import structlog
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 

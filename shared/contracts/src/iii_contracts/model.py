@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 class Wire(BaseModel):
     """A shape on the wire that ignores unknown fields."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, defer_build=True)
 
 
 class Closed(BaseModel):
     """A shape on the wire that refuses unknown fields."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 Json: TypeAlias = Any
