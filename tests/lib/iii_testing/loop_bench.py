@@ -30,7 +30,8 @@ from iii_testing.waiting import until
 FAMILIES: tuple[Family, ...] = (*modules.FAMILIES, queue.FAMILY, sessions.FAMILY)
 
 Request = dict[str, Any]
-Reply = list[dict[str, Any]]
+Reply = list[Any]
+"""Frames; an event is set and the stream then hangs, a function is awaited between frames."""
 Model = Callable[[Request], "Reply | Awaitable[Reply]"]
 
 
@@ -200,7 +201,13 @@ class LoopBench:
             frames: Reply = await made if asyncio.iscoroutine(made) else made
             try:
                 for frame in frames:
-                    await sink.send(json.dumps(frame))
+                    if isinstance(frame, asyncio.Event):
+                        frame.set()
+                        await asyncio.Event().wait()
+                    elif callable(frame):
+                        await frame()
+                    else:
+                        await sink.send(json.dumps(frame))
                 await sink.close()
             except BusError:
                 return {"ok": True, "stop_reason": "aborted"}
