@@ -24,6 +24,8 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
+UNASKED = ({"match": {"userMessage": "never said"}, "response": {"content": "never answered"}},)
+"""aimock does not start without a fixture; more come through `/__aimock/fixtures`."""
 AIMOCK = HERE.parents[1] / "providers" / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 GET_PYTHON_SERVERS = "install the dependency group: uv sync --all-packages --group providers"
 GET_AIMOCK = "install it: npm ci in tests/providers (Node >= 20.15)"
@@ -128,7 +130,7 @@ def llmock_server(directory: Path, *options: str) -> Iterator[ModelServer]:
 
 
 @contextmanager
-def aimock_server(directory: Path, fixtures: Sequence[dict[str, Any]] = ()) -> Iterator[ModelServer]:
+def aimock_server(directory: Path, fixtures: Sequence[dict[str, Any]] = UNASKED) -> Iterator[ModelServer]:
     """aimock: scripted turns; `fixtures` are loaded at the start."""
     node = shutil.which("node")
     if node is None or not AIMOCK.exists():
