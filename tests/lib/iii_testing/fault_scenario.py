@@ -54,7 +54,8 @@ class Scenario:
                 sending = asyncio.ensure_future(self.send(FIRST))
                 while not sending.done():
                     await self.calm_down()
-                return await sending
+                await sending
+                return
             except BusError:
                 await self.calm_down()
 
