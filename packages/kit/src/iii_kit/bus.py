@@ -13,8 +13,10 @@ Semantics are the same on both and are proven by one conformance suite:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast
+
+import msgspec
 
 from iii_contracts.spec import FunctionSpec, TriggerSpec
 from iii_kit.errors import BusError
@@ -30,8 +32,7 @@ DEFAULT_TIMEOUT_MS = 30_000
 """What a call waits when its `Opts` name no time-out (engine spec 21.5)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opts:
+class Opts(msgspec.Struct, frozen=True):
     """How one call travels."""
 
     timeout_ms: int = DEFAULT_TIMEOUT_MS
@@ -39,19 +40,17 @@ class Opts:
     namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One call as a value, for `Caller.sequence` and `Tx.after_commit`."""
 
     fn: Fn
     data: Json
     kind: Literal["call", "void", "enqueue"] = "call"
     queue: str = ""
-    opts: Opts = field(default_factory=Opts)
+    opts: Opts = Opts()
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(msgspec.Struct, frozen=True):
     """What a handler may know about the call it serves, beside the request itself."""
 
     function_id: Fn
