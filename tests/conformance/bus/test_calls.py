@@ -14,7 +14,7 @@ from iii_contracts.model import Closed
 from iii_kit.bus import Invocation, Opts
 from iii_kit.errors import BusError, CodedError, PayloadTooLarge, Unencodable
 from iii_testing.buses import Wire, function, unique
-from iii_testing.waiting import until
+from iii_testing.waiting import until, until_async
 
 LEAVES = (
     st.none()
@@ -168,8 +168,6 @@ async def test_a_function_that_nobody_serves_is_not_found_until_it_is_served_and
         except BusError as error:
             return error.code == "function_not_found"
         return False
-
-    from iii_testing.waiting import until_async
 
     await until_async(gone)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from iii_kit.bus import Bus, Call, Invocation, ReadHandler, TxHandler
 from iii_kit.clients.queue import QueueClient
 from iii_kit.errors import BusError, CodedError, PartialSequence, Unencodable
+from iii_kit.sdk_bus import SdkBus, SdkOptions
 from iii_kit.storage import Reader, Tx
 from iii_kit.world import SystemClock
 from iii_testing.buses import Wire, function, unique
@@ -158,11 +158,8 @@ async def test_an_enqueued_call_runs_at_least_once_and_its_receipt_is_given_at_o
 async def test_a_transaction_on_a_bus_without_a_store_is_a_mistake_that_is_told(wire: Wire) -> None:
     if not wire.over_socket:
         pytest.skip("a bus in process always has the engine's store")
-    from iii_kit.sdk_bus import SdkBus, SdkOptions
-
     bus = SdkBus(SdkOptions(unique("worker"), url=wire.url))
     spec = function()
     with pytest.raises(ValueError, match="runs inside the store, and this bus has none"):
         bus.serve(spec, TxHandler(note))
     await bus.close()
-    await asyncio.sleep(0)

@@ -6,6 +6,7 @@ small ones that keep the rules the entry relies on.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -61,6 +62,8 @@ class CuttingBus:
         self._left: int | None = None
         self._after = False
         self._error: BusError | None = None
+        self.lag = 0
+        """Turns of the loop that the answer of every call is late."""
 
     def cut(self, nth: int, *, after: bool) -> None:
         """Die at the `nth` call from now."""
@@ -83,7 +86,10 @@ class CuttingBus:
     async def call(self, fn: str, data: Any, *, opts: Opts = Opts()) -> Any:
         """Make one call."""
         if self._left is None:
-            return await self._bus.call(fn, data, opts=opts)
+            answer = await self._bus.call(fn, data, opts=opts)
+            for _ in range(self.lag):
+                await asyncio.sleep(0)
+            return answer
         try:
             return (await self._counted([Call(fn, data, opts=opts)]))[0]
         except PartialSequence as partial:

@@ -27,12 +27,12 @@ def environment(data: Path, **extra: str) -> dict[str, str]:
 class StackProcess:
     """A running `iii-stack up --json`."""
 
-    def __init__(self, data: Path, *arguments: str, **extra: str) -> None:
+    def __init__(self, data: Path, *arguments: str, port: int = 0, **extra: str) -> None:
         self.data = data
         self.env = environment(data, **extra)
         started = time.monotonic()
         self.process = subprocess.Popen(
-            [COMMAND, "up", "--json", "--port", "0", *arguments],
+            [COMMAND, "up", "--json", "--port", str(port), *arguments],
             env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,0 +1,86 @@
+"""JSON on the bus: what is carried exactly and what is refused by place (engine spec 2.3, 2.4)."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iii_kit.encoding import MAX_DEPTH, copy, decode, encode
+from iii_kit.errors import PayloadTooLarge, Unencodable
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXT, inner, max_size=5),
+)
+FOREIGN = st.sampled_from(
+    [math.nan, math.inf, -math.inf, b"bytes", {1, 2}, object(), 1j, "\ud800", {2: 1}, {"\udc00": 1}]
+)
+
+
+@pytest.mark.requirement("kit.encoding.exact")
+@given(PLAIN)
+def test_json_values_are_carried_exactly_and_shared_with_nobody(value: Any) -> None:
+    copied = copy(value)
+    assert copied == value
+    assert json.loads(encode(value)) == value
+    assert type(copied) is type(value)
+    if isinstance(value, (list, dict)):
+        assert copied is not value
+
+
+@pytest.mark.requirement("kit.encoding.refused")
+@given(st.lists(st.integers(0, 1), max_size=8), FOREIGN)
+def test_a_foreign_value_is_refused_wherever_it_stands(steps: list[int], foreign: Any) -> None:
+    value, path = foreign, ""
+    for step in steps:
+        if step:
+            value, path = {"a": None, "k": value}, f".k{path}"
+        else:
+            value, path = [1, value], f"[1]{path}"
+    with pytest.raises(Unencodable) as refused:
+        encode(value)
+    assert refused.value.path == f"${path}"
+    assert refused.value.code == "unencodable"
+
+
+@pytest.mark.requirement("kit.encoding.refused")
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"k": value}])
+def test_depth_ends_where_a_real_engine_stops_reading(wrap: Any) -> None:
+    value: Any = 1
+    for _ in range(MAX_DEPTH):
+        value = wrap(value)
+    assert decode(encode(value)) == value
+    with pytest.raises(Unencodable, match="nested deeper than 126 levels"):
+        encode(wrap(value))
+
+
+@pytest.mark.requirement("kit.encoding.refused")
+def test_a_value_that_contains_itself_is_too_deep() -> None:
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(Unencodable, match="nested deeper"):
+        encode(value)
+
+
+@pytest.mark.requirement("kit.encoding.refused")
+def test_size_is_counted_in_encoded_bytes() -> None:
+    assert encode("ü" * 4, limit=10) == b'"' + "ü".encode() * 4 + b'"'
+    with pytest.raises(PayloadTooLarge, match="encoded payload is 12 bytes, over the limit of 10 bytes") as large:
+        encode("ü" * 5, limit=10)
+    assert large.value.code == "payload_too_large"
+
+
+@pytest.mark.requirement("kit.encoding.exact")
+def test_tuples_are_arrays_and_numbers_keep_their_kind() -> None:
+    assert copy((1, (2.0, None))) == [1, [2.0, None]]
+    assert encode([1, 1.0, True, None]) == b"[1,1.0,true,null]"
