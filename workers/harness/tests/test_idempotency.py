@@ -27,7 +27,9 @@ async def bench(world, tmp_path):
 
 
 @pytest.mark.requirement("entry.idempotency.concurrent")
-async def test_concurrent_sends_with_one_key_give_one_turn(bench):
+@pytest.mark.parametrize("lag", [0, 50])
+async def test_concurrent_sends_with_one_key_give_one_turn(bench, lag):
+    bench.bus.lag = lag
     answers = await asyncio.gather(*(bench.send(idempotency_key="k") for _ in range(8)))
     assert len({(a["session_id"], a["turn_id"]) for a in answers}) == 1
     assert sorted(a.get("deduplicated", False) for a in answers) == [False, *[True] * 7]

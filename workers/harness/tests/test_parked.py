@@ -217,6 +217,28 @@ async def _end_at(bench: EntryBench, moment: EntryPoint) -> None:
     assert await bench.texts(session_id) == ["first", "late"] and await bench.rows("harness_queue") == []
 
 
+@pytest.mark.requirement("entry.end.race")
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+async def test_a_message_stored_behind_the_last_look_of_an_ending_seeds_its_own_turn(bench, monkeypatch, status):
+    session_id = await running(bench)
+    old = await bench.record(session_id)
+    store = bench.delivery._perform
+
+    async def stored_then_ended(calls: Any, *, needed: int) -> None:
+        monkeypatch.undo()
+        await store(calls, needed=needed)
+        async with bench.locks.hold(session_id):
+            await bench.end(old, status)
+
+    monkeypatch.setattr(bench.delivery, "_perform", stored_then_ended)
+    answer = await bench.send("late", session_id=session_id)
+    record = await bench.record(session_id)
+    assert answer == {"session_id": session_id, "turn_id": record.turn_id, "accepted": True, "queued": True}
+    assert record.turn_id != old.turn_id and [job["turn_id"] for job in await bench.jobs()][-1] == record.turn_id
+    await bench.delivery.drain(record)
+    assert await bench.texts(session_id) == ["first", "late"] and await bench.rows("harness_queue") == []
+
+
 def replace_reach(world: Any, reach: Any) -> Any:
     return World(world.clock, world.ids, world.random, reach)
 
