@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from pathlib import Path
@@ -42,22 +43,30 @@ def up(
 
         iii-stack up --port 0 --data-dir ./data --json
     """
+    gc.disable()  # what a start allocates stays: looking for garbage in it would only take time
+    try:
+        settings = _settings(host, port, without)
+        from iii_kit.logs import configure
+
+        configure(log_level)
+        directory = DataDirectory(locate(data_dir))
+        directory.open()
+        try:
+            asyncio.run(_run(directory, settings, as_json=as_json))
+        finally:
+            directory.close()
+    finally:
+        gc.enable()
+
+
+def _settings(host: str, port: int, without: str) -> StackSettings:
     from iii_stack.compose import PARTS, TOKEN_VARIABLE, StackSettings
 
     left_out = frozenset(part.strip() for part in without.split(",") if part.strip())
     unknown = sorted(left_out - set(PARTS))
     if unknown:
         raise StackError("unknown_part", f"--without {unknown[0]}: no such part", hint=f"any of {','.join(PARTS)}")
-    from iii_kit.logs import configure
-
-    configure(log_level)
-    token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
-    directory = DataDirectory(locate(data_dir))
-    directory.open()
-    try:
-        asyncio.run(_run(directory, StackSettings(host, port, left_out, token), as_json=as_json))
-    finally:
-        directory.close()
+    return StackSettings(host, port, left_out, os.environ.get(TOKEN_VARIABLE, "").strip() or None)
 
 
 async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bool) -> None:
@@ -75,6 +84,8 @@ async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bo
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             await starting
+            gc.freeze()
+            gc.enable()
             running = {"bus": stack.url, "page": None, "pid": os.getpid()}
             directory.announce(running)
             _tell(running, directory, as_json=as_json)
