@@ -61,13 +61,16 @@ async def test_jobs_of_a_separate_provider_outlive_the_engine(tmp_path: Path) ->
         port = first.port
         await first.close()
         second, bus = await engine(engine_store, port)
-        again: list[int] = []
-        serve(bus, again)
-        await until(lambda: again == [0, 1, 2], seconds=20)
-        await until(lambda: provider.dispatcher.idle)
-        await provider.drain()
-        await second.close()
+        try:
+            again: list[int] = []
+            serve(bus, again)
+            await until(lambda: again == [0, 1, 2], seconds=20)
+            await until(lambda: provider.dispatcher.idle)
+            await provider.drain()
+        finally:
+            await second.close()
     finally:
+        await first.close()
         await sdk.close()
         queue_store.close()
         engine_store.close()

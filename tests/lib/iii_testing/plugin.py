@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from iii_testing.world import ManualWorld, manual_world
+
+# A busy machine is no failure of an example.
+settings.register_profile("workspace", deadline=None)
+settings.load_profile("workspace")
 
 
 @pytest.fixture

@@ -30,6 +30,9 @@ GRACE_S = 5.0
 STORE_RETRY_MS = 1_000
 """Delay after a delivery that this provider's own storage did not let begin."""
 
+NOT_CONNECTED = "not_connected"
+"""Code of a call that its own bus could not send."""
+
 _TAGS = ("iii.tag.kind", "iii.tag.display_name", "iii.tag.hidden")
 
 _log = logger(__name__)
@@ -46,6 +49,7 @@ class Dispatcher:
         self._schedule = Schedule(self._default.concurrency)
         self._configs: dict[str, QueueConfig] = {}
         self._loaded = False
+        self._draining = False
         self._open = False
         self._deliveries: dict[asyncio.Task[None], Job] = {}
         self._marks: list[tables.Statement] = []
@@ -65,8 +69,8 @@ class Dispatcher:
 
     async def drain(self, grace_s: float) -> None:
         """Begin no delivery any more; those that run may end within the grace, the others wait for the next start."""
-        self._open = False
-        self._disarm()
+        self._draining = True
+        self._pause()
         if self._deliveries:
             await asyncio.wait(list(self._deliveries), timeout=grace_s)
         self._abandon()
@@ -101,7 +105,7 @@ class Dispatcher:
             self._schedule.define(queue, config.concurrency)
         for job in jobs:
             self._schedule.add(job)
-        self._loaded = self._open = True
+        self._loaded, self._open = True, not self._draining
         self._pump()
 
     def _pump(self) -> None:
@@ -113,6 +117,11 @@ class Dispatcher:
             self._deliveries[task] = job
             task.add_done_callback(self._ended)
         self._arm()
+
+    def _pause(self) -> None:
+        """Begin no delivery. A lost connection is nobody's failed attempt: the next one begins anew from the table."""
+        self._open = False
+        self._disarm()
 
     def _arm(self) -> None:
         due = self._schedule.next_due()
@@ -156,8 +165,12 @@ class Dispatcher:
                 with received(Carrier(job.traceparent, delivery_baggage(job))):
                     await self._bus.call(job.function_id, data, opts=opts)
         except EpochEnded:
+            self._pause()
             raise
         except BusError as error:
+            if error.code == NOT_CONNECTED:
+                self._pause()
+                raise EpochEnded from error
             return error
         return None
 
