@@ -234,9 +234,8 @@ async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Pat
                     assert record is not None
                     assert record["status"] == "running", f"over before kill {kill}"
                     life.kill()
-                    print(
-                        f"kill {kill}: step {record.get('step', 0)}, {after:.3f} s after {'going on' if going else 'ready'}"
-                    )
+                    since = "going on" if going else "ready"
+                    print(f"kill {kill}: step {record.get('step', 0)}, {after:.3f} s after {since}")
             async with living(data, watched, port=port) as life:
                 waited.append(await life.progress())
                 await life.over()
