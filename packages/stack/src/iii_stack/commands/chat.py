@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -71,7 +72,7 @@ async def _chat(
             await check_exists(bus, session_id)
         elif model is None:
             model = await default_model(bus)
-        view = ChatView(_write, console(stderr=True))
+        view = ChatView(_writer(conversing=message is None), console(stderr=True))
         conversation = Conversation(bus, session_id or f"s_{uuid.uuid4()}", view)
         await conversation.begin(existing=session_id is not None)
         if message is None:
@@ -119,6 +120,17 @@ def summarise(conversation: Conversation, outcome: dict[str, Any]) -> int:
     out.print(Text.assemble((f"turn {status}: ", "bold red"), str(reason)))
     out.print(Text(f"{told}; see `iii-stack show {conversation.session_id}`", style="dim"))
     return 1
+
+
+def _writer(*, conversing: bool) -> Callable[[str], None]:
+    """How the answer is written: at once, but in whole lines above the prompt of a conversation."""
+    if not (conversing and sys.stdin.isatty()):
+        return _write
+    import shutil
+
+    from iii_stack.chat.lines import Lines
+
+    return Lines(_write, lambda: shutil.get_terminal_size().columns)
 
 
 def _write(text: str) -> None:
