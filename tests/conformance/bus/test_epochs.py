@@ -33,15 +33,16 @@ async def stack() -> AsyncIterator[Embedded]:
 
 
 @pytest.fixture
-async def wire(stack: Embedded) -> AsyncIterator[Wire]:
-    async with AsyncExitStack() as ends:
-        yield await ends.enter_async_context(Wire("sdk", stack.url, stack.store, stack))
-
-
-@pytest.fixture
 async def relay(stack: Embedded) -> AsyncIterator[Relay]:
     async with relaying(stack.url) as between:
         yield between
+
+
+@pytest.fixture
+async def wire(stack: Embedded, relay: Relay) -> AsyncIterator[Wire]:
+    # Closed before the relay: nothing knocks at a listener that is closing.
+    async with AsyncExitStack() as ends:
+        yield await ends.enter_async_context(Wire("sdk", stack.url, stack.store, stack))
 
 
 async def behind(wire: Wire, relay: Relay) -> SdkBus:
