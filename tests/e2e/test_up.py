@@ -7,11 +7,12 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from iii_testing.processes import StackProcess, environment, inside
+from iii_testing.processes import COMMAND, StackProcess, environment, inside
 
 
 @pytest.mark.requirement("stack.up.ready-line")
@@ -100,3 +101,28 @@ def test_without_a_stack_every_command_says_how_to_start_one(data: Path) -> None
     elsewhere = inside("sessions", "--bus", "ws://127.0.0.1:9", "--json", env=environment(data))
     assert elsewhere.returncode == 1
     assert json.loads(elsewhere.stdout)["error"]["code"] == "not_connected"
+
+
+@pytest.mark.requirement("stack.chat.survives")
+def test_a_chat_lives_through_the_death_of_the_stack(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    first = StackProcess(data, port=port)
+    chat = subprocess.Popen(
+        [COMMAND, "chat", "hello"], env=first.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert chat.stdout is not None
+    assert chat.stdout.read(20)
+    first.end(signal.SIGKILL)
+    second = StackProcess(data, port=port)
+    try:
+        answer, told = chat.communicate(timeout=90)
+        assert chat.returncode == 0, told
+        assert "What to try next" in answer
+        session = second.json("sessions")["sessions"][0]["session_id"]
+        entries = [entry["message"] for entry in second.json("show", session)["entries"] if "message" in entry]
+        calls = [block for m in entries for block in m["content"] if block["type"] == "function_call"]
+        results = [m for m in entries if m["role"] == "function_result"]
+        assert [call["id"] for call in calls] == [result["function_call_id"] for result in results]
+    finally:
+        second.end()
