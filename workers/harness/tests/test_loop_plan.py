@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_harness.decide import entry_ids
+from iii_harness.decide import entry_ids, synthetic
 from iii_harness.decide.plan import calls_of, plan, renamed
 
 json_values = st.recursive(
@@ -121,3 +121,16 @@ def test_a_payload_as_text_is_read_like_the_object_itself(payload):
     except ValueError:
         return
     assert planned({"function": "a::b", "payload": text}).arguments == json.loads(text)
+
+
+@pytest.mark.requirement("loop.plan.surrogates")
+def test_a_payload_text_with_a_lone_surrogate_stays_text_and_is_never_executed():
+    text = '{"a":"\\ud800"}'
+    (planned,) = plan([_wrapped(text)], expose="agent_trigger")
+    assert planned.arguments == text
+    assert synthetic.is_truncated(planned.arguments)
+
+
+def _wrapped(payload: str) -> dict[str, object]:
+    arguments = {"function": "demo::do", "payload": payload}
+    return {"type": "function_call", "id": "c", "function_id": "agent_trigger", "arguments": arguments}

@@ -1,18 +1,26 @@
-"""A sequence of durable calls with the retries that each kind allows (harness-loop 4, 6.5).
+"""A sequence of durable calls with the retries that each kind allows (harness-loop 4, 6.5, 8.2, 11.5).
 
-A timed-out state write is tried once more after 500 ms, an enqueue five times in all, 500 ms apart; both change nothing
-when they had worked. What fails for good is told with its place, so that the caller knows the prefix that is done.
+A timed-out state write and a status that did not get through are tried once more after 500 ms, an enqueue five times
+in all, the append of a result ten times more while the store is away; all change nothing when they had worked. What
+fails for good is told with its place, so that the caller knows the prefix that is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final, cast
 
 from iii_harness.errors import dependency, invalid_request, state_failed
 from iii_harness.turn_queue import ENQUEUE_PAUSE_S, ENQUEUE_TRIES
 from iii_kit.bus import Call, Caller, Json
 from iii_kit.errors import BusError, CodedError, EpochEnded, PartialSequence
 from iii_kit.world import Clock
+
+RESULT_TRIES: Final = 11
+RESULT_PAUSE_S: Final = 0.25
+"""The append of a result waits for a session store that is away: the call was made, and will not be made again."""
+
+STATE_PAUSE_S: Final = 0.5
 
 
 class SequenceFailed(Exception):
@@ -50,12 +58,36 @@ async def perform(bus: Caller, clock: Clock, calls: Sequence[Call]) -> list[Json
             tries = 1 if partial.done else tries + 1
             done.extend(partial.done)
             failed = calls[len(done)]
-            if tries >= _tries(failed, partial.cause):
+            allowed, pause_s = _patience(failed, partial.cause)
+            if tries >= allowed:
                 raise SequenceFailed(len(done), failed, partial.cause) from partial
-            await clock.sleep(ENQUEUE_PAUSE_S)
+            await clock.sleep(pause_s)
 
 
-def _tries(call: Call, cause: BusError) -> int:
+def _patience(call: Call, cause: BusError) -> tuple[int, float]:
+    """How often a call is tried in all, and the pause between two tries."""
     if call.kind == "enqueue":
-        return ENQUEUE_TRIES
-    return 2 if call.fn == "state::set" and cause.code == "TIMEOUT" else 1
+        return ENQUEUE_TRIES, ENQUEUE_PAUSE_S
+    if call.fn == "state::set" and cause.code == "TIMEOUT":
+        return 2, STATE_PAUSE_S
+    if not _unreachable(cause):
+        return 1, 0.0
+    if call.fn == "session::set-status":
+        return 2, STATE_PAUSE_S
+    if _is_result(call):
+        return RESULT_TRIES, RESULT_PAUSE_S
+    return 1, 0.0
+
+
+def _is_result(call: Call) -> bool:
+    """True for the append of a call's result, whose id makes it repeatable."""
+    message: Any = call.data.get("message") if call.fn == "session::append" else None
+    role: Any = cast("dict[str, Any]", message).get("role") if isinstance(message, dict) else None
+    return role == "function_result"
+
+
+def _unreachable(cause: BusError) -> bool:
+    if cause.code in ("TIMEOUT", "not_connected"):
+        return True
+    text = str(cause).lower()
+    return any(sign in text for sign in ("function_not_found", "not connected", "timed out"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from iii_harness.decide import entry_ids
+from iii_harness.decide.canonical import compact
 from iii_harness.ports import Block
 from iii_kit.bus import Json
 
@@ -116,9 +117,11 @@ def _leading_object(text: str) -> Json:
     if not stripped.startswith("{"):
         return text
     try:
-        return _decoder.raw_decode(stripped)[0]
+        value = _decoder.raw_decode(stripped)[0]
+        compact(value)  # an escaped lone surrogate is read, and can be written by nobody
     except (ValueError, RecursionError):
         return text
+    return value
 
 
 def _refuse(constant: str) -> Any:
