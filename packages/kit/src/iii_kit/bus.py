@@ -38,6 +38,8 @@ class Opts(msgspec.Struct, frozen=True):
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     metadata: Json = None
     namespace: str | None = None
+    hidden: str | None = None
+    """Bookkeeping that viewers of traces leave out, under this name; carried only where somebody traces."""
 
 
 class Call(msgspec.Struct, frozen=True):

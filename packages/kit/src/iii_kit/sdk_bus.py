@@ -13,7 +13,7 @@ import contextvars
 import logging
 import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +31,15 @@ from iii_kit.sdk_channel import Endpoints, SocketChannel, SocketSink
 from iii_kit.sdk_epoch import Epoch, Epochs
 from iii_kit.sdk_serve import Run, SdkProvider, bus_error, finish, sdk_handler
 from iii_kit.storage import Store
+from iii_kit.trace import hidden
 
 log = logger(__name__)
 
 _CALLS = frozenset({"invokefunction", "invocationresult"})
 """Frames that must not outlive their connection. Registrations may: they are told again anyway."""
+
+_FLUSH_S = 5.0
+"""How long the last spans may take to leave; the SDK's shutdown drops what is left of them."""
 
 _ID_WAIT_S = 2.0
 """How long the first frame of a connection may take; it names our id and nothing else depends on it."""
@@ -225,7 +229,8 @@ class SdkBus:
         if opts.metadata is not None:
             request["metadata"] = encoding.copy(opts.metadata)
         try:
-            return await epoch.wait(self._client.trigger_async(request))
+            with hidden(opts.hidden):
+                return await epoch.wait(self._client.trigger_async(request))
         except InvocationError as error:
             raise bus_error(error.code, error.message, fn) from None
         except RegistrationRejectedError as error:
@@ -322,7 +327,9 @@ class SdkBus:
         self._epochs.turned("closed")
         await asyncio.sleep(0)
         if self._telemetry:
-            await flush_otel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FLUSH_S):
+                    await flush_otel()
         await asyncio.to_thread(self._client.shutdown)
         await asyncio.to_thread(finish, self._client)
 

@@ -8,7 +8,7 @@ and written once and remembered; contexts are immutable and shared.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,6 +30,10 @@ class Carrier(NamedTuple):
 NOTHING = Carrier()
 """Neither a span nor baggage."""
 
+HIDDEN = "iii.tag.hidden"
+"""Baggage of calls that are bookkeeping (harness-loop 17)."""
+
+_AS_IT_IS = nullcontext()
 _spans = TraceContextTextMapPropagator()
 _baggage = W3CBaggagePropagator()
 
@@ -80,6 +84,13 @@ def tagged(entries: Mapping[str, str]) -> Generator[None]:
         yield
     finally:
         otel_context.detach(token)
+
+
+def hidden(name: str | None) -> AbstractContextManager[None]:
+    """Work whose spans viewers leave out, as bookkeeping called `name`; nothing at all where nobody traces."""
+    if name is None or not otel_trace.get_current_span().get_span_context().is_valid:
+        return _AS_IT_IS
+    return tagged({HIDDEN: name})
 
 
 def _traceparent(context: Context) -> str | None:
