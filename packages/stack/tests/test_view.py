@@ -80,4 +80,18 @@ def test_what_was_there_before_and_what_is_for_the_model_stays_quiet() -> None:
     screen.view.entry({"entry_id": "c", "custom": {"custom_type": "runtime_context", "data": {}}})
     screen.view.entry({"entry_id": "e", "custom": {"custom_type": "error", "data": {"reason": "boom"}}})
     assert screen.out.getvalue() == ""
-    assert screen.err.getvalue() == '[error] {"reason": "boom"}\n'
+    assert screen.err.getvalue() == "[error] boom\n"
+
+
+def test_entries_of_the_loop_say_what_they_mean_and_others_show_their_data() -> None:
+    screen = Screen()
+    broken = {"status": "recovering", "summary": "The provider failed.", "reason": "its stream ended", "attempt": 1}
+    for number, (kind, data) in enumerate(
+        [("recovery", broken), ("notice", {"reason": "stopped", "message": "stopped by user."}), ("error", ["odd"])]
+    ):
+        screen.view.entry({"entry_id": str(number), "custom": {"custom_type": kind, "data": data}})
+    assert screen.err.getvalue().splitlines() == [
+        "[recovery] recovering · The provider failed. · its stream ended",
+        "[notice] stopped by user.",
+        '[error] ["odd"]',
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -11,8 +11,16 @@ if TYPE_CHECKING:
 GENERIC = "agent_trigger"
 """The one tool of a provider that stands for all functions; its arguments name the real one."""
 
-QUIET = frozenset({"runtime_context", "compaction"})
+QUIET = frozenset({"runtime_context", "compaction", "message_order"})
 """Custom types that are for the model and the harness; people see them only when they ask for a transcript."""
+
+SPOKEN: dict[str, tuple[str, ...]] = {
+    "recovery": ("status", "summary", "reason"),
+    "error": ("summary", "reason"),
+    "notice": ("message",),
+    "model_notice": ("text",),
+}
+"""What the loop writes into its own entries for people to read (harness-loop 11.2, 11.3, 12.1)."""
 
 WIDTH = 200
 
@@ -38,6 +46,14 @@ def call_line(block: dict[str, Any]) -> CallLine:
 def result_line(message: dict[str, Any]) -> str:
     """The content of a result in one line."""
     return short(text_of(message["content"])) or "(nothing)"
+
+
+def custom_line(custom: dict[str, Any]) -> str:
+    """A bookkeeping entry in one line: what it says to people, else its data."""
+    kind, data = custom["custom_type"], custom["data"]
+    said = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    spoken = dict.fromkeys(str(said[key]) for key in SPOKEN.get(kind, ()) if said.get(key))
+    return f"[{kind}] {short(' · '.join(spoken) or json.dumps(data, ensure_ascii=False))}"
 
 
 def text_of(content: list[dict[str, Any]]) -> str:
@@ -72,9 +88,7 @@ def print_custom(out: Console, custom: dict[str, Any]) -> None:
     """A bookkeeping entry."""
     from rich.text import Text
 
-    kind = custom["custom_type"]
-    line = f"[{kind}] {short(json.dumps(custom['data'], ensure_ascii=False))}"
-    out.print(Text(line, style="dim" if kind in QUIET else "yellow"))
+    out.print(Text(custom_line(custom), style="dim" if custom["custom_type"] in QUIET else "yellow"))
 
 
 def print_entry(out: Console, entry: dict[str, Any]) -> None:
