@@ -11,8 +11,8 @@ from iii_kit.errors import CodedError
 from iii_kit.storage import Tx
 from iii_siblings.sessions.events import Subject
 from iii_siblings.sessions.parts import Parts
-from iii_siblings.sessions.path import entry_id_at, extend, find, locate, parent_of
-from iii_siblings.sessions.schema import Head, encode, head_of
+from iii_siblings.sessions.path import Place, entry_id_at, extend, locate, parent_of, place_after
+from iii_siblings.sessions.schema import Head, encode, head_of, unknown_session
 
 MAX_BODY = 32 * 1024 * 1024
 """Bytes of one encoded message or record."""
@@ -23,44 +23,61 @@ INSERT = (
 )
 
 
+LOOK = (
+    "SELECT sessions.key, sessions.session_id, active_leaf, metadata, stored.position, stored.timestamp, "
+    "leaf.entry_id, following.position FROM sessions "
+    "LEFT JOIN entries AS stored ON stored.session = sessions.key AND stored.entry_id = ? "
+    "LEFT JOIN entries AS leaf ON leaf.position = active_leaf "
+    "LEFT JOIN entries AS following ON following.position = active_leaf + 1 WHERE sessions.session_id = ?"
+)
+"""Everything an append has to know, in one statement: it is the most frequent mutation of all."""
+
+
 def append(parts: Parts, tx: Tx, request: AppendRequest) -> Json:
     """`session::append`: session, exactly one payload, known entry id, parent; then the entry."""
-    head = head_of(tx, request.session_id)
+    row = tx.execute(LOOK, (request.entry_id, request.session_id)).fetchone()
+    if row is None:
+        raise unknown_session(request.session_id)
+    head = Head(*row[:4])
     message, custom = request.message, request.custom
     if (message is None) == (custom is None):
         raise CodedError(contract.INVALID_REQUEST, "give exactly one of `message` and `custom`")
-    if request.entry_id is not None:
-        stored = _stored(tx, head, request.entry_id)
-        if stored is not None:
-            return stored
-    parent = _parent(tx, head, request.parent_id)
+    stored, stored_at = row[4:6]
+    if stored is not None:
+        parent_id = entry_id_at(tx, parent_of(tx, stored))
+        return {"entry_id": request.entry_id, "parent_id": parent_id, "timestamp": stored_at}
+    place = Place(head.active_leaf, row[6], row[7] is not None)
+    if request.parent_id is not None:
+        place = _place_after(tx, head, request.parent_id)
     entry_id = request.entry_id or f"e_{parts.world.ids.uuid()}"
     payload: dict[str, Any] = {"message": message}
     if custom is not None:
         payload = {"custom": {"custom_type": custom.custom_type, "data": custom.data}}
-    parent_id = entry_id_at(tx, parent)
     timestamp = parts.now()
-    position = _insert(parts, tx, head, Entry(entry_id, parent, parent_id, payload, request.origin, timestamp))
+    position = _insert(parts, tx, head, Entry(entry_id, place, payload, request.origin, timestamp))
     _advance(tx, head, position, int(message is not None), timestamp)
-    return {"entry_id": entry_id, "parent_id": parent_id, "timestamp": timestamp}
+    return {"entry_id": entry_id, "parent_id": place.parent_id, "timestamp": timestamp}
 
 
 def append_many(parts: Parts, tx: Tx, request: AppendManyRequest) -> Json:
     """`session::append-many`: a chain of messages under fresh ids."""
-    head = head_of(tx, request.session_id)
+    row = tx.execute(LOOK, (None, request.session_id)).fetchone()
+    if row is None:
+        raise unknown_session(request.session_id)
+    head = Head(*row[:4])
     if not request.messages:
         raise CodedError(contract.EMPTY_BATCH, "`messages`: at least one message is needed")
-    position = _parent(tx, head, request.parent_id)
-    parent_id = entry_id_at(tx, position)
+    place = Place(head.active_leaf, row[6], row[7] is not None)
+    if request.parent_id is not None:
+        place = _place_after(tx, head, request.parent_id)
     timestamp = parts.now()
     entry_ids: list[str] = []
     for message in request.messages:
         entry_id = f"e_{parts.world.ids.uuid()}"
-        entry = Entry(entry_id, position, parent_id, {"message": message}, request.origin, timestamp)
-        position = _insert(parts, tx, head, entry)
-        parent_id = entry_id
+        entry = Entry(entry_id, place, {"message": message}, request.origin, timestamp)
+        place = Place(_insert(parts, tx, head, entry), entry_id, is_taken=False)
         entry_ids.append(entry_id)
-    _advance(tx, head, cast("int", position), len(entry_ids), timestamp)
+    _advance(tx, head, cast("int", place.parent), len(entry_ids), timestamp)
     return {"entry_ids": entry_ids, "last_entry_id": entry_ids[-1]}
 
 
@@ -78,20 +95,13 @@ def set_active_leaf(parts: Parts, tx: Tx, request: SetActiveLeafRequest) -> Json
 class Entry:
     """One entry on its way in."""
 
-    __slots__ = ("entry_id", "origin", "parent", "parent_id", "payload", "timestamp")
+    __slots__ = ("entry_id", "origin", "payload", "place", "timestamp")
 
     def __init__(
-        self,
-        entry_id: str,
-        parent: int | None,
-        parent_id: str | None,
-        payload: dict[str, Any],
-        origin: dict[str, Any] | None,
-        timestamp: int,
+        self, entry_id: str, place: Place, payload: dict[str, Any], origin: dict[str, Any] | None, timestamp: int
     ) -> None:
         self.entry_id = entry_id
-        self.parent = parent
-        self.parent_id = parent_id
+        self.place = place
         self.payload = payload
         self.origin = origin
         self.timestamp = timestamp
@@ -101,7 +111,7 @@ class Entry:
         told: dict[str, Any] = {
             "session_id": session_id,
             "entry_id": self.entry_id,
-            "parent_id": self.parent_id,
+            "parent_id": self.place.parent_id,
             **self.payload,
             "timestamp": self.timestamp,
         }
@@ -129,23 +139,11 @@ def check_user_text(message: dict[str, Any], place: str) -> None:
             raise CodedError(contract.INVALID_REQUEST, f"`{place}.{index}.text`: must have at least 1 character")
 
 
-def _stored(tx: Tx, head: Head, entry_id: str) -> Json:
-    row = tx.execute(
-        "SELECT position, timestamp FROM entries WHERE session = ? AND entry_id = ?", (head.key, entry_id)
-    ).fetchone()
-    if row is None:
-        return None
-    position, timestamp = row
-    return {"entry_id": entry_id, "parent_id": entry_id_at(tx, parent_of(tx, position)), "timestamp": timestamp}
-
-
-def _parent(tx: Tx, head: Head, parent_id: str | None) -> int | None:
-    if parent_id is None:
-        return head.active_leaf
-    position = find(tx, head.key, parent_id)
-    if position is None:
+def _place_after(tx: Tx, head: Head, parent_id: str) -> Place:
+    place = place_after(tx, head.key, parent_id)
+    if place is None:
         raise CodedError(contract.PARENT_NOT_FOUND, f"no entry {parent_id!r} in this session")
-    return position
+    return place
 
 
 def _insert(parts: Parts, tx: Tx, head: Head, entry: Entry) -> int:
@@ -154,7 +152,7 @@ def _insert(parts: Parts, tx: Tx, head: Head, entry: Entry) -> int:
         check_user_text(message, "message.content")
     role = None if message is None else message["role"]
     text = body_text("custom", entry.payload["custom"]) if message is None else body_text("message", message)
-    position = extend(tx, head.key, entry.parent)
+    position = extend(tx, head.key, entry.place)
     origin = None if entry.origin is None else encode(entry.origin)
     tx.execute(INSERT, (position, head.key, entry.entry_id, role, entry.timestamp, origin, text))
     subject = Subject(head.session_id, head.metadata, role)

@@ -13,7 +13,7 @@ from iii_siblings.sessions.attachments import copy_attachments, referred_to
 from iii_siblings.sessions.items import rows_of
 from iii_siblings.sessions.meta import Birth, Row, insert, known_row, meta_of
 from iii_siblings.sessions.parts import Parts
-from iii_siblings.sessions.path import extend, locate, path_to
+from iii_siblings.sessions.path import Place, extend, locate, path_to
 from iii_siblings.sessions.schema import decode, encode
 
 COMPACTION = "compaction"
@@ -39,7 +39,7 @@ def fork(parts: Parts, tx: Tx, request: ForkRequest) -> Json:
 
 
 def _copy(parts: Parts, tx: Tx, source: Row, target: Row, last: int) -> int:
-    position: int | None = None
+    place = Place(None, None, is_taken=False)
     messages = 0
     new_ids: dict[str, str] = {}
     attachment_ids: dict[str, None] = {}
@@ -52,10 +52,13 @@ def _copy(parts: Parts, tx: Tx, source: Row, target: Row, last: int) -> int:
             messages += 1
             if "attachment_id" in body:
                 attachment_ids.update(dict.fromkeys(referred_to(decode(body))))
-        position = extend(tx, target.key, position)
+        position = extend(tx, target.key, place)
+        place = Place(position, entry_id, is_taken=False)
         tx.execute(INSERT, (position, target.key, entry_id, row.role, row.timestamp, row.origin, body))
     copy_attachments(tx, source.key, target.key, attachment_ids)
-    tx.execute("UPDATE sessions SET active_leaf = ?, message_count = ? WHERE key = ?", (position, messages, target.key))
+    tx.execute(
+        "UPDATE sessions SET active_leaf = ?, message_count = ? WHERE key = ?", (place.parent, messages, target.key)
+    )
     return messages
 
 

@@ -19,7 +19,7 @@ from iii_kit.storage import Reader, Tx
 from iii_siblings.sessions.attachments import attachments_of, drop_bytes
 from iii_siblings.sessions.events import Subject
 from iii_siblings.sessions.parts import Parts
-from iii_siblings.sessions.schema import decode, encode, head_of
+from iii_siblings.sessions.schema import decode, encode, unknown_session
 
 COLUMNS = (
     "key, session_id, title, description, status, status_reason, kind, metadata, forked_from, draft, "
@@ -56,7 +56,7 @@ def known_row(reader: Reader, session_id: str) -> Row:
     """The stored session. Raises `session/not_found`."""
     row = row_of(reader, session_id)
     if row is None:
-        raise CodedError(contract.NOT_FOUND, f"no session {session_id!r}")
+        raise unknown_session(session_id)
     return row
 
 
@@ -175,10 +175,12 @@ def set_draft(parts: Parts, tx: Tx, request: SetDraftRequest) -> Json:
 
 def set_status(parts: Parts, tx: Tx, request: SetStatusRequest) -> Json:
     """`session::set-status`: the same status with the same reason changes nothing."""
-    head = head_of(tx, request.session_id)
-    row = tx.execute("SELECT status, status_reason FROM sessions WHERE key = ?", (head.key,)).fetchone()
-    assert row is not None
-    previous, previous_reason = row
+    row = tx.execute(
+        "SELECT key, metadata, status, status_reason FROM sessions WHERE session_id = ?", (request.session_id,)
+    ).fetchone()
+    if row is None:
+        raise unknown_session(request.session_id)
+    key, metadata, previous, previous_reason = row
     status = request.status
     reason = None if status == "idle" else request.reason
     answer = {"status": status, "previous_status": previous}
@@ -187,12 +189,12 @@ def set_status(parts: Parts, tx: Tx, request: SetStatusRequest) -> Json:
     now = parts.now()
     tx.execute(
         "UPDATE sessions SET status = ?, status_reason = ?, updated_at = ? WHERE key = ?",
-        (status, reason, now, head.key),
+        (status, reason, now, key),
     )
-    told: dict[str, Any] = {"session_id": head.session_id, **answer, "timestamp": now}
+    told: dict[str, Any] = {"session_id": request.session_id, **answer, "timestamp": now}
     if reason is not None:
         told["status_reason"] = reason
-    parts.events.tell(tx, contract.STATUS_CHANGED, Subject(head.session_id, head.metadata), lambda: told)
+    parts.events.tell(tx, contract.STATUS_CHANGED, Subject(request.session_id, metadata), lambda: told)
     return answer
 
 

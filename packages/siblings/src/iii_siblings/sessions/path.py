@@ -50,14 +50,31 @@ def parent_of(reader: Reader, position: int) -> int | None:
     return _branch_parent(reader, position >> BRANCH_BITS)
 
 
-def extend(tx: Tx, session: int, parent: int | None) -> int:
-    """The position of a new child of `parent`: next in its branch while that is free, else the start of a new one."""
-    if parent is not None:
-        following = parent + 1
-        if following & _PLACE and entry_id_at(tx, following) is None:
-            return following
+class Place(NamedTuple):
+    """Where a new entry goes: behind `parent`, in its branch unless the next position is taken."""
+
+    parent: int | None
+    parent_id: str | None
+    is_taken: bool
+
+
+def place_after(reader: Reader, session: int, parent_id: str) -> Place | None:
+    """The place behind an entry; None when the session has no such entry."""
+    row = reader.execute(
+        "SELECT parent.position, following.position FROM entries AS parent "
+        "LEFT JOIN entries AS following ON following.position = parent.position + 1 "
+        "WHERE parent.session = ? AND parent.entry_id = ?",
+        (session, parent_id),
+    ).fetchone()
+    return None if row is None else Place(row[0], parent_id, row[1] is not None)
+
+
+def extend(tx: Tx, session: int, place: Place) -> int:
+    """The position of a new entry at `place`: next in the branch of its parent, else the start of a branch."""
+    if place.parent is not None and not place.is_taken and (place.parent + 1) & _PLACE:
+        return place.parent + 1
     rows = tx.execute(
-        "INSERT INTO branches(session, parent) VALUES(?, ?) RETURNING branch", (session, parent)
+        "INSERT INTO branches(session, parent) VALUES(?, ?) RETURNING branch", (session, place.parent)
     ).fetchall()
     return rows[0][0] << BRANCH_BITS
 

@@ -83,5 +83,10 @@ def head_of(reader: Reader, session_id: str) -> Head:
         "SELECT key, session_id, active_leaf, metadata FROM sessions WHERE session_id = ?", (session_id,)
     ).fetchone()
     if row is None:
-        raise CodedError(NOT_FOUND, f"no session {session_id!r}")
+        raise unknown_session(session_id)
     return Head(*row)
+
+
+def unknown_session(session_id: str) -> CodedError:
+    """`session/not_found`."""
+    return CodedError(NOT_FOUND, f"no session {session_id!r}")

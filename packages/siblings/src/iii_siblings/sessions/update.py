@@ -12,24 +12,27 @@ from iii_kit.storage import Tx
 from iii_siblings.sessions.append import body_text, check_user_text
 from iii_siblings.sessions.events import Subject
 from iii_siblings.sessions.parts import Parts
-from iii_siblings.sessions.schema import decode, encode, head_of
+from iii_siblings.sessions.schema import Head, decode, encode, unknown_session
 
 FINAL_FIELDS = ("usage", "provider", "stop_reason", "native_stop_reason", "error_kind", "error_message", "warnings")
 """What an update may change of an assistant message beside its content; all but `usage` are ours alone."""
+
+LOOK = (
+    "SELECT sessions.key, sessions.session_id, active_leaf, metadata, position, role, revision, origin, body "
+    "FROM sessions LEFT JOIN entries ON entries.session = sessions.key AND entry_id = ? WHERE sessions.session_id = ?"
+)
 
 _WITH_DETAILS = ("function_result", "custom")
 
 
 def update_message(parts: Parts, tx: Tx, request: UpdateMessageRequest) -> Json:
     """`session::update-message`: entry, kind, details, revision; then the new message."""
-    head = head_of(tx, request.session_id)
-    row = tx.execute(
-        "SELECT position, role, revision, origin, body FROM entries WHERE session = ? AND entry_id = ?",
-        (head.key, request.entry_id),
-    ).fetchone()
+    row = tx.execute(LOOK, (request.entry_id, request.session_id)).fetchone()
     if row is None:
+        raise unknown_session(request.session_id)
+    head, (position, role, revision, origin, body) = Head(*row[:4]), row[4:]
+    if position is None:
         raise CodedError(contract.ENTRY_NOT_FOUND, f"no entry {request.entry_id!r} in this session")
-    position, role, revision, origin, body = row
     if role is None:
         raise CodedError(contract.INVALID_ENTRY_KIND, f"entry {request.entry_id!r} is no message")
     if request.details is not None and role not in _WITH_DETAILS:
