@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from opentelemetry import baggage, trace
 
-from iii_kit.bus import Call, Invocation, TxHandler
+from iii_kit.bus import Call, Invocation, Opts, TxHandler
 from iii_kit.storage import Tx
-from iii_kit.trace import Carrier, received, tagged
+from iii_kit.trace import Carrier, hidden, received, tagged
 from iii_testing.buses import Wire
 from iii_testing.waiting import until
 
@@ -71,3 +71,21 @@ async def test_the_calls_of_a_transaction_carry_its_trace(wire: Wire) -> None:
     await until(lambda: heard)
     assert heard[0]["trace"] == PARENT.split("-")[1]
     assert heard[0]["tag"] == "s1"
+
+
+@pytest.mark.requirement("kit.bus.hidden")
+async def test_bookkeeping_is_hidden_where_somebody_traces_and_carries_nothing_where_nobody_does(wire: Wire) -> None:
+    bus, caller = await wire.attach(), await wire.attach()
+
+    async def look(_: Any, __: Invocation) -> Any:
+        return baggage.get_baggage("iii.tag.hidden")
+
+    fn = await wire.serve(bus, look)
+    mine = Opts(hidden="harness state")
+    expected = "harness state" if wire.over_socket else None  # nobody records spans of calls inside one process
+    with received(Carrier(PARENT)):
+        assert await caller.call(fn.id, {}, opts=mine) == expected
+        assert await caller.sequence([Call(fn.id, {}, opts=mine), Call(fn.id, {})]) == [expected, None]
+        assert hidden(None) is hidden(None)
+    assert await caller.call(fn.id, {}, opts=mine) is None
+    assert hidden("harness state") is hidden(None)

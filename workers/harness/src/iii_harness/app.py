@@ -33,12 +33,11 @@ GRACE_S = 10.0
 class Harness:
     """The installed worker."""
 
-    def __init__(self, bus: Bus, world: World, seed: Mapping[str, Any] | None) -> None:
+    def __init__(self, bus: Bus, world: World, seed: Mapping[str, Any] | None, namespace: str | None = None) -> None:
         self._bus = bus
         self._world = world
-        self._parts = Assembled(bus, world, seed)
+        self._parts = Assembled(bus, world, seed, namespace)
         self._serving = Serving(bus)
-        self._queues = QueueClient(bus, world.clock)
         self._first_start: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer: tuple[str, Handle] | None = None
         self._epochs: Handle | None = None
@@ -92,6 +91,7 @@ class Harness:
     async def _boot(self) -> None:
         parts = self._parts
         parts.renewed()
+        await parts.providers.fix()
         await parts.settings.boot()
         await self._define(parts.settings.value)
         self._schedule(parts.settings.value)
@@ -126,7 +126,8 @@ class Harness:
             await self._define(now)
 
     async def _define(self, config: HarnessConfig) -> None:
-        await self._queues.define(QUEUE, definition(config.turn_concurrency), may_lose_redelivery=True)
+        queues = QueueClient(self._bus, self._world.clock, self._parts.providers.queue)
+        await queues.define(QUEUE, definition(config.turn_concurrency), may_lose_redelivery=True)
 
     def _schedule(self, config: HarnessConfig) -> None:
         """Bind the timer of the sweep; the new binding comes before the old one goes."""
@@ -139,8 +140,9 @@ class Harness:
             old[1].close()
 
 
-def install(bus: Bus, world: World, seed: Mapping[str, Any] | None = None) -> Harness:
-    """Install the harness on `bus`; `seed` is the configuration of a store that holds none."""
-    harness = Harness(bus, world, seed)
+def install(bus: Bus, world: World, seed: Mapping[str, Any] | None = None, *, namespace: str | None = None) -> Harness:
+    """Install the harness on `bus`; `seed` is the configuration of a store that holds none, `namespace` the worker's
+    own."""
+    harness = Harness(bus, world, seed, namespace)
     harness.start()
     return harness

@@ -21,6 +21,7 @@ from iii_harness.locks import Locks
 from iii_harness.metrics import Metrics
 from iii_harness.projection import SessionStatus
 from iii_harness.prompt.identity import PromptResolver
+from iii_harness.providers import Providers
 from iii_harness.queue_rows import SCOPE, QueueRows, dump_row, parse_row
 from iii_harness.record import TurnRecord
 from iii_harness.serving import Serving
@@ -35,7 +36,6 @@ from iii_harness.tree import SessionTrees
 from iii_harness.turn_store import TurnStore
 from iii_kit.bus import Bus, Json, Opts
 from iii_kit.clients.configuration import ConfigurationClient
-from iii_kit.clients.state import StateClient
 from iii_kit.errors import BusError
 from iii_kit.world import World
 
@@ -43,16 +43,17 @@ from iii_kit.world import World
 class Assembled:
     """The parts of one harness over one bus."""
 
-    def __init__(self, bus: Bus, world: World, seed: Mapping[str, Any] | None) -> None:
+    def __init__(self, bus: Bus, world: World, seed: Mapping[str, Any] | None, namespace: str | None = None) -> None:
         clock = world.clock
+        self.providers = Providers(bus, namespace)
         self.settings = Settings(ConfigurationClient(bus, clock), seed)
         self.catalog = Catalog(bus)
         self.locks = Locks()
         self.signals = CancelSignals()
         self.executing = ExecutingSteps()
-        self.turns = TurnStore(bus, clock, self.opts)
-        self.queue = QueueRows(bus, StateRows(bus, SCOPE, parse_row, dump_row, self.opts))
-        self.idem = StateRows(bus, idempotency.SCOPE, idempotency.parse_row, idempotency.dump_row, self.opts)
+        self.turns = TurnStore(bus, clock, self.state_opts)
+        self.queue = QueueRows(bus, StateRows(bus, SCOPE, parse_row, dump_row, self.state_opts))
+        self.idem = StateRows(bus, idempotency.SCOPE, idempotency.parse_row, idempotency.dump_row, self.state_opts)
         self.events = HarnessEvents(bus, clock)
         self.status = SessionStatus(bus, clock, self.turns, self.locks, self.opts)
         self.delivery = Delivery(bus, world, self.turns, self.queue, self.locks, self.events, self._unscheduled)
@@ -60,8 +61,13 @@ class Assembled:
         self.sweeper = Sweeper(bus, world, self.turns, self.locks, self.executing, self.idem, self._config)
 
     def opts(self) -> Opts:
-        """How calls of the session store and of state travel."""
+        """How calls of the session store travel."""
         return Opts(timeout_ms=self.settings.value.session_timeout_ms)
+
+    def state_opts(self) -> Opts:
+        """How calls of state travel (4, 17)."""
+        timeout_ms = self.settings.value.session_timeout_ms
+        return Opts(timeout_ms=timeout_ms, namespace=self.providers.state, hidden="harness state")
 
     def renewed(self) -> None:
         """A new connection begins: everything that mirrors what is stored is read anew."""
@@ -94,10 +100,11 @@ class Assembled:
 def serve(serving: Serving, parts: Assembled, bus: Bus, world: World) -> None:
     """Register every function."""
     clock, turns, queue = world.clock, parts.turns, parts.queue
-    states, trees = StateClient(bus), SessionTrees(bus)
+    trees = SessionTrees(bus)
 
     async def snapshot(session_id: str) -> Json:
-        return await states.get("harness_context", session_id)
+        row = {"scope": "harness_context", "key": session_id}
+        return await bus.call("state::get", row, opts=parts.state_opts())
 
     sender = Sender(
         bus,
@@ -124,4 +131,4 @@ def serve(serving: Serving, parts: Assembled, bus: Bus, world: World) -> None:
     serving.serve(upkeep.SWEEP_PENDING, parts.sweeper.sweep)
     serving.serve(upkeep.ON_CONFIG_CHANGE, parts.settings.changed)
     serving.serve(upkeep.ON_FUNCTIONS_CHANGE, parts.catalog.on_change)
-    serving.serve(upkeep.ON_SESSION_DELETED, SessionPurge(bus, turns, queue, parts.opts).on_deleted)
+    serving.serve(upkeep.ON_SESSION_DELETED, SessionPurge(bus, turns, queue, parts.state_opts).on_deleted)

@@ -56,12 +56,10 @@ async def _serve(url: str | None, seed: dict[str, Any] | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    name = os.environ.get("III_WORKER_NAME") or NAME
-    bus = SdkBus(
-        SdkOptions(name, description=DESCRIPTION, url=url, namespace=os.environ.get("III_NAMESPACE"), telemetry=True)
-    )
+    name, namespace = os.environ.get("III_WORKER_NAME") or NAME, os.environ.get("III_NAMESPACE")
+    bus = SdkBus(SdkOptions(name, description=DESCRIPTION, url=url, namespace=namespace, telemetry=True))
     try:
-        await run_until(stop, _work(bus, seed, stop))
+        await run_until(stop, _work(bus, seed, namespace, stop))
     finally:
         closing = asyncio.ensure_future(bus.close())
         if stop.is_set():
@@ -70,8 +68,8 @@ async def _serve(url: str | None, seed: dict[str, Any] | None) -> None:
         await closing
 
 
-async def _work(bus: SdkBus, seed: dict[str, Any] | None, stop: asyncio.Event) -> None:
-    harness = install(bus, real_world(), seed)
+async def _work(bus: SdkBus, seed: dict[str, Any] | None, namespace: str | None, stop: asyncio.Event) -> None:
+    harness = install(bus, real_world(), seed, namespace=namespace)
     await bus.connected()
     await harness.ready()
     log.info("ready", worker=bus.worker_id)

@@ -60,7 +60,7 @@ class Partials:
             "origin": {"turn_id": self._record.turn_id},
         }
         try:
-            await self._parts.bus.call("session::update-message", request, opts=self._parts.session_opts())
+            await self._parts.bus.call("session::update-message", request, opts=self._parts.partial_opts())
         except BusError as error:
             log.warning("partial_not_stored", entry=self._entry_id, error=str(error))
 

@@ -31,3 +31,7 @@ class Parts:
     def session_opts(self) -> Opts:
         """How `session::*` calls travel."""
         return Opts(timeout_ms=self.limits().session_timeout_ms)
+
+    def partial_opts(self) -> Opts:
+        """How updates of a reply that still streams travel (17)."""
+        return Opts(timeout_ms=self.limits().session_timeout_ms, hidden="session updates")
