@@ -7,6 +7,7 @@ level-triggered: it counts for waits that begin after it was fired, until the tu
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 
 class CancelSignals:
@@ -14,13 +15,13 @@ class CancelSignals:
 
     def __init__(self) -> None:
         self._fired: set[str] = set()
-        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._watching: dict[str, list[Callable[[], None]]] = {}
 
     def fire(self, turn_id: str) -> None:
         """Tell a turn to stop: ends every wait, also those that begin later."""
         self._fired.add(turn_id)
-        for event in self._waiting.get(turn_id, ()):
-            event.set()
+        for tell in list(self._watching.get(turn_id, ())):
+            tell()
 
     def fired(self, turn_id: str) -> bool:
         """True once the turn was told to stop in this process."""
@@ -30,22 +31,31 @@ class CancelSignals:
         """Forget a turn that has ended."""
         self._fired.discard(turn_id)
 
+    def watch(self, turn_id: str, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell` when the turn is told to stop, at once when it was; the result ends the watch."""
+        if turn_id in self._fired:
+            tell()
+        watching = self._watching.setdefault(turn_id, [])
+        watching.append(tell)
+
+        def leave() -> None:
+            watching.remove(tell)
+            if not watching and self._watching.get(turn_id) is watching:
+                del self._watching[turn_id]
+
+        return leave
+
     async def wait(self, turn_id: str) -> None:
         """Return as soon as the turn is told to stop."""
-        if turn_id in self._fired:
-            return
         event = asyncio.Event()
-        waiting = self._waiting.setdefault(turn_id, set())
-        waiting.add(event)
+        leave = self.watch(turn_id, event.set)
         try:
             await event.wait()
         finally:
-            waiting.discard(event)
-            if not waiting:
-                self._waiting.pop(turn_id, None)
+            leave()
 
     def __len__(self) -> int:
-        return len(self._fired) + len(self._waiting)
+        return len(self._fired) + len(self._watching)
 
 
 class ExecutingSteps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any, cast
 
 from iii_harness.decide import entry_ids
@@ -51,21 +52,50 @@ class Generation:
         reader = FrameReader()
         reply = entry_ids.assistant(record.turn_id, record.step)
         partials = Partials(self._parts, record, reply, reader)
-        pump = asyncio.ensure_future(partials.pump(channel.source))
         chat = asyncio.ensure_future(self._chat(request, channel))
         try:
+            await self._read(record.turn_id, partials.pump(channel.source), chat)
             if not await unless_stopped(self._parts.signals, record.turn_id, chat):
                 # The first abort may have raced the registration of the stream.
                 self._background.start(self._abort(record))
                 return Generated(_aborted(record, reader), ok=True)
-            await self._drained(pump)
             return _outcome(record, reader, _answer(chat, last=last))
         finally:
-            chat.cancel()
-            pump.cancel()
-            self._background.keep(chat)
-            self._background.start(_closed(channel))
+            if not chat.done():
+                chat.cancel()
+                self._background.keep(chat)
             await partials.settled()
+            await channel.source.close()
+
+    async def _read(self, turn_id: str, pump: Coroutine[Any, Any, None], chat: asyncio.Task[Json]) -> None:
+        """Read the stream to its end; a stop ends it at once, the router's answer soon after."""
+        loop = asyncio.get_running_loop()
+        guard = asyncio.timeout(None)
+        timer: list[asyncio.Task[None]] = []
+
+        def cut() -> None:
+            guard.reschedule(loop.time())
+
+        async def cut_later() -> None:
+            await self._parts.world.clock.sleep(DRAIN_SECONDS)
+            cut()
+
+        def answered(_: object) -> None:
+            timer.append(asyncio.ensure_future(cut_later()))
+
+        try:
+            async with guard:
+                leave = self._parts.signals.watch(turn_id, cut)
+                chat.add_done_callback(answered)
+                try:
+                    await pump
+                finally:
+                    leave()
+                    chat.remove_done_callback(answered)
+                    for task in timer:
+                        task.cancel()
+        except TimeoutError:
+            pass
 
     async def _channel(self) -> Channel:
         try:
@@ -79,16 +109,6 @@ class Generation:
         opts = Opts(timeout_ms=self._parts.limits().router_timeout_ms)
         return await self._parts.bus.call(CHAT, {**request, "writer_ref": channel.writer.to_json()}, opts=opts)
 
-    async def _drained(self, pump: asyncio.Task[None]) -> None:
-        """The router has answered: read what is left in the channel, but not for ever."""
-        if pump.done():
-            return
-        guard = asyncio.ensure_future(self._parts.world.clock.sleep(DRAIN_SECONDS))
-        try:
-            await asyncio.wait((pump, guard), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            guard.cancel()
-
     async def _abort(self, record: TurnRecord) -> None:
         try:
             opts = Opts(timeout_ms=ABORT_TIMEOUT_MS)
@@ -97,10 +117,6 @@ class Generation:
             raise
         except BusError:
             pass
-
-
-async def _closed(channel: Channel) -> None:
-    await channel.source.close()
 
 
 def _answer(chat: asyncio.Task[Json], *, last: bool) -> dict[str, Any]:

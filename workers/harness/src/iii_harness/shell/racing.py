@@ -13,16 +13,24 @@ T = TypeVar("T")
 
 async def unless_stopped(signals: CancelSignals, turn_id: str, work: asyncio.Task[T]) -> bool:
     """Wait for `work`; False when the turn was told to stop first. The work itself goes on."""
-    if signals.fired(turn_id):
-        return False
-    stop = asyncio.ensure_future(signals.wait(turn_id))
+    if work.done() or signals.fired(turn_id):
+        return work.done()
+    woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def wake(_: object = None) -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    leave = signals.watch(turn_id, wake)
+    work.add_done_callback(wake)
     try:
-        await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
+        await woken
     except asyncio.CancelledError:
         work.cancel()
         raise
     finally:
-        stop.cancel()
+        leave()
+        work.remove_done_callback(wake)
     return work.done()
 
 

@@ -158,6 +158,12 @@ class Step:
             self._tools.paths.drop(record.session_id)
         if await self._parts.delivery.parked(record.session_id) and not await self._answered_already(record):
             record = self._record = await self._parts.delivery.drain(record)
+        if record.turn_count == 0:
+            await self._begun(record)
+        return Drained()
+
+    async def _begun(self, record: TurnRecord) -> None:
+        """The first step tells that the turn has begun; later ones prepare too quickly for it to be seen."""
         call = set_status_call(record.session_id, "working", "preparing context")
         try:
             await self._parts.bus.void(call.fn, call.data, opts=self._parts.session_opts())
@@ -165,9 +171,8 @@ class Step:
             raise
         except BusError:
             pass
-        if record.step == 0 and record.turn_count == 0:
+        if record.step == 0:
             await self._parts.events.turn_started(record)
-        return Drained()
 
     async def _answered_already(self, record: TurnRecord) -> bool:
         """True when this step ran before and its reply has content: nothing may come between it and its results."""

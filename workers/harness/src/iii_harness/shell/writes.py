@@ -28,9 +28,11 @@ class Writes:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._scheduled: dict[str, tuple[str, int]] = {}
+        self._shown: dict[str, Project] = {}
 
     async def make(self, record: TurnRecord, writes: Sequence[Write]) -> None:
         """Make `writes` in order; the record store learns what became of the record."""
+        writes = [write for write in writes if not self._is_shown(record, write)]
         if not writes:
             return
         calls = [call for write in writes for call in self._calls(record, write)]
@@ -42,6 +44,7 @@ class Writes:
                 self._parts.turns.forget(record.session_id)
                 raise failed.answer() from failed
             log.warning("session_status_not_written", session=record.session_id, error=str(failed.cause))
+            writes = writes[:-1]
         except BaseException:
             self._parts.turns.forget(record.session_id)
             raise
@@ -50,6 +53,8 @@ class Writes:
                 self._parts.turns.saved(write.record)
             elif isinstance(write, Enqueue):
                 self._scheduled[record.session_id] = (write.record.turn_id, write.record.step)
+            elif isinstance(write, Project):
+                self._shown[record.session_id] = write
 
     def scheduled(self, record: TurnRecord) -> bool:
         """True when this process has enqueued the record's current step."""
@@ -58,10 +63,16 @@ class Writes:
     def ended(self, session_id: str) -> None:
         """Forget a session whose turn is over."""
         self._scheduled.pop(session_id, None)
+        self._shown.pop(session_id, None)
 
     def renewed(self) -> None:
         """A new connection begins: what the old one enqueued may be lost."""
         self._scheduled.clear()
+        self._shown.clear()
+
+    def _is_shown(self, record: TurnRecord, write: Write) -> bool:
+        """True for a status that the session has from the step before; a stop writes its own and ends the turn."""
+        return isinstance(write, Project) and not record.abort and self._shown.get(record.session_id) == write
 
     def _calls(self, record: TurnRecord, write: Write) -> list[Call]:
         opts = self._parts.session_opts()
