@@ -16,15 +16,22 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
-from common import Meter, args  # noqa: E402
-from iii_contracts.spec import FunctionSpec  # noqa: E402
-from iii_kit.bus import Bus, Invocation, Opts  # noqa: E402
-from iii_kit.world import real_world  # noqa: E402
-from iii_stack.compose import Stack, StackSettings  # noqa: E402
-from iii_stack.data_directory import DataDirectory  # noqa: E402
+from common import Meter, args
+
+from iii_contracts.spec import FunctionSpec
+from iii_kit.bus import Bus, Invocation, Opts
+from iii_kit.world import real_world
+from iii_stack.compose import Stack, StackSettings
+from iii_stack.data_directory import DataDirectory
 
 LONG = Opts(timeout_ms=600_000)
-MODEL = {"id": "zero", "provider": "bench", "context_window": 1_000_000, "max_output_tokens": 8_192, "supports_tools": True}
+MODEL = {
+    "id": "zero",
+    "provider": "bench",
+    "context_window": 1_000_000,
+    "max_output_tokens": 8_192,
+    "supports_tools": True,
+}
 
 
 def spec(function_id: str) -> FunctionSpec:
@@ -57,10 +64,17 @@ class Workload:
         else:
             payload = {"session": request["session_id"], "step": step}
             arguments = {"function": "bench::add", "payload": payload}
-            content = [{"type": "function_call", "id": f"c{step}", "function_id": "agent_trigger", "arguments": arguments}]
+            content = [
+                {"type": "function_call", "id": f"c{step}", "function_id": "agent_trigger", "arguments": arguments}
+            ]
         message = {
-            "role": "assistant", "content": content, "model": "zero", "provider": "bench", "timestamp": 0,
-            "stop_reason": "end" if last else "function_call", "usage": {"input": 100, "output": 10},
+            "role": "assistant",
+            "content": content,
+            "model": "zero",
+            "provider": "bench",
+            "timestamp": 0,
+            "stop_reason": "end" if last else "function_call",
+            "usage": {"input": 100, "output": 10},
         }
         sink = await self.bus.sink(request["writer_ref"])
         await sink.send(json.dumps({"type": "start", "partial": {**message, "content": []}}))
@@ -84,7 +98,11 @@ class Workload:
         self.ended[session_id] = asyncio.get_running_loop().create_future()
         options = {"functions": {"allow": ["bench::*"]}, "max_turns": self.steps + 1}
         request = {
-            "session_id": session_id, "message": f"go {number}", "model": "zero", "provider": "bench", "options": options,
+            "session_id": session_id,
+            "message": f"go {number}",
+            "model": "zero",
+            "provider": "bench",
+            "options": options,
         }
         await self.bus.call("harness::send", request, opts=LONG)
         status = await self.ended[session_id]

@@ -49,7 +49,12 @@ def manifest(problems: list[str]) -> dict[str, Requirement]:
 
 def test_files() -> Iterator[Path]:
     """Every test module of the workspace."""
-    roots = [ROOT / "tests", ROOT / "shared/contracts/tests", *ROOT.glob("packages/*/tests"), *ROOT.glob("workers/*/tests")]
+    roots = [
+        ROOT / "tests",
+        ROOT / "shared/contracts/tests",
+        *ROOT.glob("packages/*/tests"),
+        *ROOT.glob("workers/*/tests"),
+    ]
     for root in roots:
         yield from (path for path in root.rglob("test_*.py") if "node_modules" not in path.parts)
 
@@ -77,7 +82,9 @@ def check() -> list[str]:
             problems.append(f"{requirement.id}: planned for issue {requirement.planned}, yet tested")
         if requirement.area in MUTATED and requirement.planned is None and not requirement.mutation:
             problems.append(f"{requirement.id}: names no mutation that its test kills")
-    problems += [f"{path}: unknown requirement {name}" for name, paths in tested.items() if name not in listed for path in paths]
+    problems += [
+        f"{path}: unknown requirement {name}" for name, paths in tested.items() if name not in listed for path in paths
+    ]
     return problems
 
 

@@ -1,4 +1,4 @@
-"""The rules of the tree that tools hold: sizes, the requirements manifest, and a tree that speaks of the product alone."""
+"""The rules of the tree that tools hold: sizes, the requirements manifest, a tree that speaks of the product alone."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def test_no_absolute_path_of_a_machine_is_in_the_tree() -> None:
     words = ["/ho" + "me/", "/ro" + "ot/", "/wo" + "rk/"]
     found = subprocess.run(
         ["git", "grep", "-nIF", *(part for word in words for part in ("-e", word)), "--", ".", ":!uv.lock"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.splitlines()
     assert [line for line in found if not line.startswith("tech-specs/spec/")] == []
