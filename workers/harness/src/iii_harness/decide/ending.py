@@ -46,7 +46,7 @@ def out_of_turns(record: TurnRecord, facts: Facts) -> Decision:
 
 def cancelled(record: TurnRecord, before: list[Write], view: View, facts: Facts) -> Decision:
     """The stopped turn: calls that were started are settled as interrupted, others get no result."""
-    settled, writes = _settled(record, view, facts)
+    settled, writes = _settled(record, view, facts, stopped=True)
     notice = {"reason": "stopped", "message": "stopped by user."}
     writes.append(Append(entry_ids.stopped(record.turn_id), custom_type="notice", data=notice))
     return _finished(settled, [*before, *writes], "cancelled", facts, reason="stopped")
@@ -57,7 +57,7 @@ def failed(record: TurnRecord, before: list[Write], failure: Failure, view: View
     entry = Append(
         entry_ids.error(record.turn_id), custom_type="error", data=_error_data(record, failure, facts.now_ms)
     )
-    settled, writes = _settled(record, view, facts)
+    settled, writes = _settled(record, view, facts, stopped=False)
     ended = replace(settled, result_error=failure.summary)
     return _finished(
         ended,
@@ -180,7 +180,7 @@ def _finished(
     return Decision(ended, [*before, Save(ended), project], End(reason))
 
 
-def _settled(record: TurnRecord, view: View, facts: Facts) -> tuple[TurnRecord, list[Write]]:
+def _settled(record: TurnRecord, view: View, facts: Facts, *, stopped: bool) -> tuple[TurnRecord, list[Write]]:
     """The record with every started call settled as interrupted, and the entries that say so."""
     writes: list[Write] = []
     calls = dict(record.calls)
@@ -189,7 +189,7 @@ def _settled(record: TurnRecord, view: View, facts: Facts) -> tuple[TurnRecord, 
             continue
         entry_id = entry_ids.result(record.turn_id, call_id)
         if entry_id not in view.logged:
-            result = synthetic.interrupted(stopped=True)
+            result = synthetic.interrupted(stopped=stopped)
             writes.append(result_entry(record, call_id, checkpoint.function_id or "", result, facts))
         calls[call_id] = done(checkpoint.function_id, entry_id)
     return (replace(record, calls=calls), writes) if calls != record.calls else (record, writes)

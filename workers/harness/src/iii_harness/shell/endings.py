@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from iii_harness.decide import ending
 from iii_harness.decide.decision import Decision, Facts, Save, View, Write
 from iii_harness.decide.failure import ENQUEUE_FAILED, INTERNAL, Failure, own_failure
-from iii_harness.record import TurnRecord
+from iii_harness.record import TurnRecord, TurnStatus
 from iii_harness.shell.parts import Parts
 from iii_harness.shell.paths import Paths
 from iii_harness.shell.points import LoopPoint
+from iii_harness.shell.step_span import mark_failure
 from iii_harness.shell.writes import Writes
 from iii_kit.errors import BusError
 
@@ -31,9 +32,16 @@ class Endings:
         """End a fresh turn whose first step could not be enqueued."""
         await self._fail(record, own_failure(ENQUEUE_FAILED, "scheduling", str(error)))
 
-    async def broken(self, record: TurnRecord, error: BaseException) -> None:
-        """End a turn whose step failed for a reason that running it again will not change."""
+    async def broken(self, record: TurnRecord, error: BaseException) -> TurnStatus:
+        """End a turn whose step failed for a reason that running it again will not change; a stopped one is cancelled.
+
+        Returns how it ended.
+        """
+        if record.abort or self._parts.signals.fired(record.turn_id):
+            await self.cancel(record)
+            return "cancelled"
         await self._fail(record, own_failure(INTERNAL, "execution", str(error)))
+        return "failed"
 
     async def tell(self, record: TurnRecord) -> None:
         """Tell the end of a turn whose terminal record is stored; telling it again changes nothing."""
@@ -43,6 +51,7 @@ class Endings:
         """Make the last writes of a turn; then tell its end and deliver what is parked."""
         reach = self._parts.world.reach
         if writes:
+            mark_failure(record, writes)
             reach(LoopPoint.BEFORE_END)
             if await self._parts.delivery.parked(record.session_id):
                 last = next(index for index, write in enumerate(writes) if isinstance(write, Save))

@@ -38,6 +38,7 @@ from iii_harness.shell.parts import Parts
 from iii_harness.shell.paths import Paths
 from iii_harness.shell.points import LoopPoint
 from iii_harness.shell.preparation import Preparation, Prepared
+from iii_harness.shell.step_span import mark_recovery
 from iii_harness.shell.writes import Writes
 from iii_kit.clients.session import set_status_call
 from iii_kit.errors import BusError, CodedError, EpochEnded
@@ -135,6 +136,7 @@ class Step:
     async def _write(self, decision: Decision, before: LoopPoint, after: LoopPoint) -> None:
         if decision.record is None or not decision.writes:
             return
+        mark_recovery(decision.record, decision.writes)
         self._parts.world.reach(before)
         await self._tools.writes.make(decision.record, decision.writes)
         self._record = decision.record

@@ -79,8 +79,7 @@ class TurnFunction:
                 # Its end is stored, but perhaps not told.
                 await self._tools.endings.tell(record)
                 return Outcome(record.status)
-            await self._tools.endings.broken(record, error)
-            return Outcome("failed")
+            return Outcome(await self._tools.endings.broken(record, error))
 
 
 def is_transient(error: Exception) -> bool:
