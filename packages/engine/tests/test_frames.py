@@ -55,7 +55,11 @@ def test_an_object_is_stamped_and_everything_else_left_alone(data: Any, indent: 
     "payload", ['{"_caller_worker_id":"you"}', '{"\\u005fcaller_worker_id":"you"}', '{"a":{"_caller_worker_id":1}}']
 )
 def test_the_stamp_of_the_engine_is_the_last_word(payload: str) -> None:
-    assert json.loads(messages.stamped(payload.encode(), "me"))[CALLER] == "me"
+    stamped = messages.stamped(payload.encode(), "me")
+    assert json.loads(stamped)[CALLER] == "me"
+    assert stamped.count(b'{"_caller_worker_id"') + stamped.count(b',"_caller_worker_id"') <= 1 + payload.count(
+        '{"_', 1
+    )
 
 
 @pytest.mark.requirement("engine.frames.unreadable")

@@ -190,8 +190,12 @@ async def test_calls_run_out_each_after_its_own_time() -> None:
             assert caught.value.message == f"invocation timed out after {timeout_ms}ms"
             order.append(timeout_ms)
 
-        await asyncio.gather(call(90), call(30), call(60), call(30))
-        assert order == [30, 30, 60, 90]
+        async def later() -> None:
+            await call(40)
+            await call(60)
+
+        await asyncio.gather(call(200), call(20), call(60), call(20), later())
+        assert order == [20, 20, 40, 60, 60, 200]
         await call(30)
         assert len(bus.worker.waiting) == 0
 

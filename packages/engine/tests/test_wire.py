@@ -232,12 +232,13 @@ async def test_a_peer_that_does_not_read_is_closed_and_hurts_nobody_else() -> No
         await slow.send(json.dumps({"type": "invokefunction", "function_id": "engine::workers::register", "data": {}}))
         await until(lambda: stack.engine.registry.find("default", "t::slow"))
         call = await caller.start("t::slow", {"waits": True})
-        while not caller.seen("invocationresult", invocation_id=call):
-            await caller.start("t::slow", "x" * 1_000_000, action={"type": "void"})
-            healthy_call = await caller.start("t::healthy", {})
-            frame = await healthy.expect("invokefunction", invocation_id=healthy_call)
-            await healthy.answer(frame, result=True)
-            assert await caller.outcome(healthy_call) is True
+        async with asyncio.timeout(30):
+            while not caller.seen("invocationresult", invocation_id=call):
+                await caller.start("t::slow", "x" * 1_000_000, action={"type": "void"})
+                healthy_call = await caller.start("t::healthy", {})
+                frame = await healthy.expect("invokefunction", invocation_id=healthy_call)
+                await healthy.answer(frame, result=True)
+                assert await caller.outcome(healthy_call) is True
         with pytest.raises(Failed) as stopped:
             await caller.outcome(call)
         assert stopped.value.code == "invocation_stopped"

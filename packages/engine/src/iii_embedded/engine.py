@@ -114,8 +114,6 @@ class Engine:
         workers = list(self.registry.workers.values())
         for worker in workers:
             worker.gone = True
-            if isinstance(worker, LocalWorker):
-                worker.dead = True
         for worker in sorted(workers, key=lambda worker: not isinstance(worker, LocalWorker)):
             worker.ended()
         if self._listener is not None:

@@ -25,7 +25,6 @@ GOING_AWAY = 1001
 """The close code of an engine that stops."""
 
 
-
 class Lifecycle:
     """All worker connections of one engine."""
 

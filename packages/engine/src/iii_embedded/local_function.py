@@ -128,10 +128,6 @@ class LocalFunction:
         self.worker.spawn(work, lambda done: self._settle(done, request, answer))
 
     def _settle(self, done: asyncio.Future[bytes], request: Request, answer: Answer | None) -> None:
-        if self.worker.dead:
-            if not done.cancelled():
-                done.exception()
-            return
         if done.cancelled():
             refuse(request, answer, Failure("invocation_stopped", "Invocation stopped"))
             return

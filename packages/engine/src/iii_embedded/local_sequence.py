@@ -161,7 +161,7 @@ async def _commit(bus: LocalBus, steps: list[Step], results: list[Any]) -> BusEr
     def send(answer: Callable[[Ran | Failure], None]) -> None:
         future = asyncio.ensure_future(bus.worker.store.submit(lambda tx: _run(steps, tx)))
         bus.worker.last_write = future
-        future.add_done_callback(lambda done: _settle(bus, done, answer))
+        future.add_done_callback(lambda done: _settle(done, answer))
 
     ran: Ran | Failure = await bus.outcome(timeout_ms, send)
     if isinstance(ran, Failure):
@@ -193,9 +193,9 @@ def _run(steps: list[Step], tx: Tx) -> Ran:
     return ran
 
 
-def _settle(bus: LocalBus, done: asyncio.Future[Ran], answer: Callable[[Ran | Failure], None]) -> None:
+def _settle(done: asyncio.Future[Ran], answer: Callable[[Ran | Failure], None]) -> None:
     """On the loop, after the commit: release what the transaction did."""
-    if done.cancelled() or bus.worker.dead:
+    if done.cancelled():
         return
     error = done.exception()
     if error is not None:

@@ -38,13 +38,12 @@ ENDED = Failure("epoch_ended", "the engine has stopped")
 
 
 class LocalWorker(Worker):
-    """A worker whose functions run on the engine's own loop. `dead` after a crash: nothing leaves it any more."""
+    """A worker whose functions run on the engine's own loop. Nothing leaves it once it is `gone`."""
 
     def __init__(self, id_: str, name: str, now_ms: int, router: Router, store: Store, *, builtin: bool) -> None:
         super().__init__(id_, now_ms, namespace=DEFAULT, name=name, builtin=builtin)
         self.store = store
         self.router = router
-        self.dead = False
         self.providers: dict[str, Provider] = {}
         self.waiting = Waiting()
         self._context: Context = copy_context()
