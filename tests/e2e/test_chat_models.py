@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,8 @@ __all__ = ["llama", "llmock_process"]
 requirement = pytest.mark.requirement
 
 NUDGE = "its stream broke"
+ADDER = Path(__file__).with_name("adder.py")
+ADD = {"function": "demo::add", "payload": {"a": 20, "b": 22}}
 LIST_WORKERS = {"function": "engine::workers::list", "payload": {}}
 LONG = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -55,9 +59,9 @@ class ChatBench:
     server: ModelServer
     model: str
 
-    def chat(self, message: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    def chat(self, message: str, seconds: float = 60) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
         """Say one thing in a new session: what the process printed, and what `show` tells of the session."""
-        done = cli("chat", "--model", self.model, message, env=self.stack.env)
+        done = cli("chat", "--model", self.model, message, env=self.stack.env, seconds=seconds)
         return done, self.stack.json("show", self.stack.json("sessions", "--limit", "1")["sessions"][0]["session_id"])
 
 
@@ -186,7 +190,7 @@ def test_a_server_that_asks_to_wait_gets_its_time_and_the_chat_its_answer(
 
 
 @requirement("stack.chat.models.server-error")
-@pytest.mark.parametrize("status", [500, 503])
+@pytest.mark.parametrize("status", [pytest.param(500, marks=pytest.mark.slow), 503])
 def test_a_server_error_is_tried_again_unseen(faulty: ChatBench, judged: Callable[[], None], status: int) -> None:
     queue(faulty, {"type": "fail", "status": status}, {"type": "reply", "text": "now it works"})
     done, shown = faulty.chat(f"after {status}")
@@ -195,8 +199,11 @@ def test_a_server_error_is_tried_again_unseen(faulty: ChatBench, judged: Callabl
     judged()
 
 
+REST = ("truncate", "malformed")
+
+
 @requirement("stack.chat.models.cut")
-@pytest.mark.parametrize("fault", ["disconnect", "truncate", "malformed"])
+@pytest.mark.parametrize("fault", ["disconnect", *(pytest.param(it, marks=pytest.mark.slow) for it in REST)])
 def test_a_stream_that_breaks_once_recovers(faulty: ChatBench, judged: Callable[[], None], fault: str) -> None:
     queue(
         faulty,
@@ -232,3 +239,32 @@ def test_a_stream_that_breaks_again_and_again_fails_and_keeps_what_came(faulty: 
     assert error["retryable"] is True
     assert error["recovery"] == {"attempted": 1, "max_attempts": 1, "outcome": "exhausted"}
     assert json.dumps(error).count("sk-for-tests-only") == 0
+
+
+@pytest.fixture(scope="module")
+def real(llama: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatBench]:
+    yield from serving(llama, tmp_path_factory.mktemp("llama"), "openai/smollm2")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@requirement("stack.chat.models.real")
+def test_a_real_model_answers_and_calls_a_function_of_another_process(real: ChatBench) -> None:
+    done, shown = real.chat("((say Grüße from a small model))", seconds=240)
+    assert (done.returncode, done.stdout) == (0, "Grüße from a small model\n"), done.stderr
+    assert [text(message) for message in messages(shown, "assistant")] == ["Grüße from a small model"]
+    with subprocess.Popen([sys.executable, str(ADDER), real.stack.url], stdout=subprocess.PIPE, text=True) as adder:
+        assert adder.stdout is not None
+        assert adder.stdout.readline() == "registered\n"
+        done, shown = real.chat(f"((call agent_trigger {json.dumps(ADD)}))", seconds=240)
+        adder.terminate()
+        assert adder.stdout.read() == "called\n"
+    assert done.returncode == 0, done.stderr
+    told = done.stderr.splitlines()
+    assert told[told.index('→ demo::add {"a": 20, "b": 22}') + 1] == '✓ {"sum":42}'
+    asked, answered = messages(shown, "assistant")
+    assert asked["usage"]["output"] > 0
+    assert "42" in text(answered)
+    assert text(answered) in done.stdout
+    totals = real.stack.call("harness::metrics", {"session_id": shown["session"]["session_id"]})["totals"]
+    assert (totals["turns"], totals["function_calls"], totals["function_call_errors"]) == (2, 1, 0)

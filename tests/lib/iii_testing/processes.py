@@ -76,10 +76,10 @@ class StackProcess:
         return code
 
 
-def cli(*arguments: str, env: dict[str, str], **options: Any) -> subprocess.CompletedProcess[str]:
+def cli(*arguments: str, env: dict[str, str], seconds: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run `iii-stack` once."""
     return subprocess.run(
-        [COMMAND, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False, **options
+        [COMMAND, *arguments], env=env, capture_output=True, text=True, timeout=seconds, check=False, **options
     )
 
 
