@@ -225,11 +225,13 @@ async def test_after_a_crash_nothing_is_told_finished_or_tidied_up() -> None:
         id_ = await peer.start("t::any", {})
         await peer.expect("invokefunction")
         calling = asyncio.ensure_future(bus.call("t::any", {}))
-        await peer.expect("invokefunction", count=2)
+        direct = asyncio.ensure_future(bus.call("t::remote", {}))
+        await peer.expect("invokefunction", count=3)
         frames = len(peer.frames)
         stack.engine.crash()
-        with pytest.raises(EpochEnded):
-            await calling
+        for waiting in (calling, direct):
+            with pytest.raises(EpochEnded):
+                await waiting
         assert await peer.over() == 1006
         assert peer.frames[frames:] == [] and not peer.seen("invocationresult", invocation_id=id_)
         await until(lambda: len(tidied) == 2)
