@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import cProfile
+import gc
 import json
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from iii_kit.world import real_world
 from iii_stack.compose import Stack, StackSettings
 from iii_stack.data_directory import DataDirectory
 
+COLLECTOR = (50_000, 20, 100)
 LONG = Opts(timeout_ms=600_000)
 MODEL = {
     "id": "zero",
@@ -128,6 +130,11 @@ async def main() -> None:
     await stack.start()
     workload = Workload(stack.engine.attach("bench"), meter, a.steps)
     await workload.prepare(a.conc)
+    await workload.session(-1)
+    workload.meter.marks.clear()
+    workload.meter.tools = 0
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR)
     profile = cProfile.Profile() if a.profile else None
     before = stack.store.commits
     meter.start()
