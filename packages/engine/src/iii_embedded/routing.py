@@ -124,11 +124,13 @@ def carry(request: Request, function: Function) -> None:
         request.baggage = with_function(request.baggage, request.function_id)
 
 
+@lru_cache(maxsize=4096)
 def readable(traceparent: str | None) -> str | None:
     """The traceparent, or None when it is not one."""
     return traceparent if traceparent is not None and _TRACEPARENT.fullmatch(traceparent) else None
 
 
+@lru_cache(maxsize=4096)
 def with_function(baggage: str | None, function_id: str) -> str:
     """The baggage with `iii.function.id` set to the called function; every other entry stays as it is."""
     entry = _function_entry(function_id)
