@@ -27,7 +27,9 @@ def main(arguments: list[str]) -> int:
     """Run what the arguments name; returns pytest's exit code."""
     own, _, options = _split(arguments)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", help="an engine that runs, instead of an embedded one")
+    parser.add_argument(
+        "--url", default=os.environ.get("III_URL"), help="an engine that runs, instead of an embedded one (or III_URL)"
+    )
     parser.add_argument("--bare", action="store_true", help="an engine without a queue")
     parser.add_argument("files", nargs="*", help="files of the suite; all without one")
     given = parser.parse_args(own)
