@@ -28,7 +28,7 @@ from iii_contracts.session import MESSAGE_ADDED, MESSAGE_UPDATED
 from iii_contracts.spec import FunctionSpec
 from iii_kit.sdk_bus import SdkBus, SdkOptions
 from iii_testing.invariants import TERMINAL, Seen, check_session
-from iii_testing.processes import StackProcess
+from iii_testing.processes import COMMAND, StackProcess
 from iii_testing.waiting import until, until_async
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -295,3 +295,29 @@ async def test_what_was_acknowledged_right_before_a_kill_is_done(tmp_path: Path)
             assert said[-1] == ("assistant", "All done.")
             assert len(said) == 3
     assert not starts.exists()
+
+
+@requirement("stack.kill.chat")
+def test_a_chat_outlives_the_stack_and_shows_the_rest_of_the_answer(tmp_path: Path) -> None:
+    first = StackProcess(tmp_path / "data")
+    with subprocess.Popen(
+        [COMMAND, "chat", "What can you do here?"],
+        env=first.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as chat:
+        assert chat.stdout is not None
+        assert chat.stderr is not None
+        begun = chat.stdout.read(1)
+        first.end(signal.SIGKILL)
+        second = StackProcess(tmp_path / "data", port=int(first.url.rsplit(":", 1)[1]))
+        try:
+            rest, told = chat.stdout.read(), chat.stderr.read()
+            assert chat.wait(WAIT_S) == 0, told
+            said = texts(second.json("show", second.json("sessions")["sessions"][0]["session_id"])["entries"])
+        finally:
+            second.end()
+    hello, report = [text for role, text in said if role == "assistant"]
+    assert begun + rest == f"{hello}\n{report}\n"
+    assert told.count("→ engine::functions::list") == 1

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from iii_contracts.harness import events as harness_events
@@ -40,6 +42,8 @@ class Conversation:
         self._ended: dict[str, dict[str, Any]] = {}
         self._news = asyncio.Event()
         self._last_entry: str | None = None
+        self._held: list[Callable[[], None]] | None = None
+        self._connected_before = False
 
     async def begin(self, *, existing: bool) -> None:
         """Listen to the session; what an existing one holds already is not shown again."""
@@ -49,6 +53,7 @@ class Conversation:
         self._listen(f"{own}::added", MESSAGE_ADDED, self._on_added)
         self._listen(f"{own}::updated", MESSAGE_UPDATED, self._on_updated)
         self._listen(f"{own}::completed", harness_events.TURN_COMPLETED, self._on_completed)
+        self._bus.each_epoch(self._read_up)
 
     async def send(self, message: str, model: ModelChoice | None, policy: dict[str, Any] | None) -> dict[str, Any]:
         """Send a message; while a turn runs it steers that turn."""
@@ -73,9 +78,10 @@ class Conversation:
             assert turn_id is not None
             outcome = self._ended.get(turn_id) or await self._look()
             if outcome is not None and turn_id == self.turn_id and outcome.get("terminal", True):
-                await self._catch_up()
-                self.view.end_line()
-                return outcome
+                with suppress(EpochEnded):  # read again on the next connection
+                    await self._catch_up()
+                    self.view.end_line()
+                    return outcome
             self._news.clear()
             if turn_id in self._ended and not self._ended[turn_id].get("terminal", True):
                 await self._adopt_next_turn(turn_id)
@@ -102,10 +108,34 @@ class Conversation:
         self._bus.bind(to.id, function_id, {"session_id": self.session_id})
 
     def _on_added(self, event: dict[str, Any]) -> None:
-        self.view.entry(event)
+        self._show(lambda: self.view.entry(event))
 
     def _on_updated(self, event: dict[str, Any]) -> None:
-        self.view.entry(event, revision=event["revision"])
+        self._show(lambda: self.view.entry(event, revision=event["revision"]))
+
+    def _show(self, show: Callable[[], None]) -> None:
+        if self._held is None:
+            show()
+        else:
+            self._held.append(show)
+
+    async def _read_up(self) -> None:
+        """On a new connection: what was missed is shown first, what happens meanwhile after it."""
+        if not self._connected_before:
+            self._connected_before = True
+            return
+        self._held = []
+        try:
+            missed = await self._entries()
+        except EpochEnded:
+            return  # the next connection reads up
+        except BusError:
+            missed = []  # the end of the turn reads everything once more
+        for index, item in enumerate(missed, 1):
+            self.view.entry(item, final=index < len(missed))
+        held, self._held = self._held, None
+        for show in held:
+            show()
 
     def _on_completed(self, event: dict[str, Any]) -> None:
         self._ended[event["turn_id"]] = event

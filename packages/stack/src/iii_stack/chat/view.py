@@ -35,6 +35,7 @@ class ChatView:
         self._aside = aside
         self._shown: dict[str, Shown] = {}
         self._open_line = False
+        self._writing: Shown | None = None
         self.calls = 0
 
     def entry(self, entry: dict[str, Any], *, revision: int | None = None, final: bool = False) -> None:
@@ -69,14 +70,16 @@ class ChatView:
             return
         text = text_of(message["content"])
         if len(text) > len(shown.text) and text.startswith(shown.text):
+            if self._writing is not shown:
+                self.end_line()
             self._write(text[len(shown.text) :])
             self._open_line = not text.endswith("\n")
-            shown.text = text
+            self._writing, shown.text = shown, text
         elif not shown.text.startswith(text):
             self.end_line()
             self._write(text)
             self._open_line = not text.endswith("\n")
-            shown.text = text
+            self._writing, shown.text = shown, text
         if final:
             for block in message["content"]:
                 if block["type"] == "function_call" and block["id"] not in shown.calls:
