@@ -7,10 +7,14 @@ and written once and remembered; contexts are immutable and shared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import Token
 from functools import lru_cache
-from typing import NamedTuple
+from types import TracebackType
+from typing import Final, NamedTuple
+from urllib.parse import unquote_plus
 
 from opentelemetry import baggage as otel_baggage
 from opentelemetry import context as otel_context
@@ -33,7 +37,17 @@ NOTHING = Carrier()
 HIDDEN = "iii.tag.hidden"
 """Baggage of calls that are bookkeeping (harness-loop 17)."""
 
-_AS_IT_IS = nullcontext()
+_AS_IT_IS: Final = nullcontext()
+_CARRIER: Final = "iii_carrier"
+"""Attribute of a context that remembers its carrier: a context never changes."""
+
+_BAGGAGE: Final = next(iter(otel_baggage.set_baggage("name", "value", Context())))
+"""Where a context keeps its baggage."""
+
+_ENTRY: Final = r"[\w.~-]{1,256}=[\w.~:%+/-]{0,1024}"
+_PLAIN_BAGGAGE: Final = re.compile(f"{_ENTRY}(?:,{_ENTRY}){{0,31}}", re.ASCII)
+"""Baggage without properties, spaces and limits to mind: what workers of this project send."""
+
 _spans = TraceContextTextMapPropagator()
 _baggage = W3CBaggagePropagator()
 
@@ -43,21 +57,40 @@ def carrier() -> Carrier:
     context = otel_context.get_current()
     if not context:
         return NOTHING
-    entries = otel_baggage.get_all(context)
-    return Carrier(_traceparent(context), _baggage_text(tuple(entries.items())) if entries else None)
+    memory = vars(context)
+    carried: Carrier | None = memory.get(_CARRIER)
+    if carried is None:
+        entries = otel_baggage.get_all(context)
+        carried = Carrier(_traceparent(context), _baggage_text(tuple(entries.items())) if entries else None)
+        memory[_CARRIER] = carried
+    return carried
 
 
-@contextmanager
-def received(carried: Carrier) -> Generator[None]:
+def received(carried: Carrier) -> AbstractContextManager[None]:
     """Work inside the context that a frame carried, and in no other: nothing of the surrounding one stays visible."""
     if carried == NOTHING and not otel_context.get_current():
-        yield
-        return
-    token = otel_context.attach(_context(carried))
-    try:
-        yield
-    finally:
-        otel_context.detach(token)
+        return _AS_IT_IS
+    return _Within(_context(carried))
+
+
+def enter(carried: Carrier) -> None:
+    """`received` for the rest of a task that has a context of its own."""
+    otel_context.attach(_context(carried))
+
+
+class _Within:
+    """Work inside a context."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._token: Token[Context] = otel_context.attach(self._context)
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        otel_context.detach(self._token)
 
 
 @contextmanager
@@ -73,17 +106,10 @@ def with_baggage_of(text: str | None) -> Generator[None]:
         otel_context.detach(token)
 
 
-@contextmanager
-def tagged(entries: Mapping[str, str]) -> Generator[None]:
+def tagged(entries: Mapping[str, str]) -> AbstractContextManager[None]:
     """Work with these baggage entries set: spans started inside carry them as attributes, calls as baggage."""
     context = otel_context.get_current()
-    for name, value in entries.items():
-        context = otel_baggage.set_baggage(name, value, context)
-    token = otel_context.attach(context)
-    try:
-        yield
-    finally:
-        otel_context.detach(token)
+    return _Within(otel_context.set_value(_BAGGAGE, {**otel_baggage.get_all(context), **entries}, context))
 
 
 def hidden(name: str | None) -> AbstractContextManager[None]:
@@ -102,9 +128,7 @@ def _traceparent(context: Context) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _baggage_text(entries: tuple[tuple[str, object], ...]) -> str | None:
-    context = Context()
-    for name, value in entries:
-        context = otel_baggage.set_baggage(name, value, context)
+    context = otel_context.set_value(_BAGGAGE, dict(entries), Context())
     texts: dict[str, str] = {}
     _baggage.inject(texts, context)
     return texts.get("baggage")
@@ -116,5 +140,13 @@ def _context(carried: Carrier) -> Context:
     if carried.traceparent:
         context = _spans.extract({"traceparent": carried.traceparent}, context)
     if carried.baggage:
-        context = _baggage.extract({"baggage": carried.baggage}, context)
+        context = _with_baggage(carried.baggage, context)
     return context
+
+
+def _with_baggage(text: str, context: Context) -> Context:
+    """The context with the baggage of a frame; the propagator reads what is out of the ordinary."""
+    if _PLAIN_BAGGAGE.fullmatch(text) is None:
+        return _baggage.extract({"baggage": text}, context)
+    entries = (entry.split("=", 1) for entry in text.split(","))
+    return otel_context.set_value(_BAGGAGE, {name: unquote_plus(value) for name, value in entries}, context)

@@ -8,7 +8,7 @@ commit, in order, so that whatever a target writes afterwards is on disk no soon
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -162,7 +162,7 @@ class Dispatcher:
             if job.traceparent is None and job.baggage is None:
                 await self._bus.call(job.function_id, data, opts=opts)
             else:
-                with received(Carrier(job.traceparent, delivery_baggage(job))):
+                with received(Carrier(job.traceparent, delivery_baggage(job.queue, job.function_id, job.baggage))):
                     await self._bus.call(job.function_id, data, opts=opts)
         except EpochEnded:
             self._pause()
@@ -233,10 +233,11 @@ class Dispatcher:
         self._written.add_done_callback(_report)
 
 
-def delivery_baggage(job: Job) -> str:
+@lru_cache(maxsize=1024)
+def delivery_baggage(queue: str, function_id: str, baggage: str | None) -> str:
     """The baggage of a delivery: that of the enqueue, with the tags that say what the spans below it are."""
-    kept = [entry for entry in (job.baggage or "").split(",") if entry and entry.split("=", 1)[0].strip() not in _TAGS]
-    title = quote(f"{job.queue} {job.function_id}", safe=":")
+    kept = [entry for entry in (baggage or "").split(",") if entry and entry.split("=", 1)[0].strip() not in _TAGS]
+    title = quote(f"{queue} {function_id}", safe=":")
     return ",".join([*kept, "iii.tag.kind=queue.process", f"iii.tag.display_name={title}"])
 
 
