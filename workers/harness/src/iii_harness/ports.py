@@ -7,8 +7,9 @@ knows them by these names alone, so its tests give small ones of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from iii_harness.record import Contract, TurnRecord
 from iii_kit.bus import Json
@@ -20,8 +21,7 @@ Block = dict[str, Any]
 """A content block, as JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """One entry of the active path: a message, or a custom entry."""
 
     entry_id: str
@@ -31,16 +31,14 @@ class Item:
     origin: Json = None
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True):
     """Something the harness tells the model in one step (harness-agents 3.10)."""
 
     kind: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Presented:
+class Presented(msgspec.Struct, frozen=True):
     """A discovery result as the model sees it (9A.4); `content` None leaves the result as it is."""
 
     content: list[Block] | None
@@ -61,8 +59,7 @@ class Gate(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
+class Surface(msgspec.Struct, frozen=True):
     """What one step offers the model, beside the messages."""
 
     gate: Gate

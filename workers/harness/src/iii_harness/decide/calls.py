@@ -5,8 +5,7 @@ A call is invoked only once its `triggered` is durable, and never again for that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from msgspec.structs import replace
 
 from iii_harness.decide import breaker, entry_ids, synthetic
@@ -18,8 +17,7 @@ from iii_harness.ports import Message
 from iii_harness.record import Checkpoint, TurnRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(msgspec.Struct, frozen=True):
     """The way to the next call to invoke (`call`, already `triggered` in the record), or to the end of the message."""
 
     record: TurnRecord

@@ -5,8 +5,9 @@ Closed sets: every event, write and next is handled by name, with `assert_never`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import msgspec
 
 from iii_harness.decide.failure import Failure
 from iii_harness.decide.plan import PlannedCall
@@ -16,21 +17,18 @@ from iii_harness.ports import Gate, Message, Notice, Presented
 from iii_harness.record import TurnRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(msgspec.Struct, frozen=True):
     """The queue delivered one step."""
 
     turn_id: str
     step: int
 
 
-@dataclass(frozen=True, slots=True)
-class Drained:
+class Drained(msgspec.Struct, frozen=True):
     """Parked messages are in the transcript, where they may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """The window is built: `sendable` when the request has a message; the rest is new to write before it goes out."""
 
     sendable: bool
@@ -42,15 +40,13 @@ class Ready:
     """The time of the notices, as the request has it: what is persisted is what was sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(msgspec.Struct, frozen=True):
     """The request cannot be made."""
 
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
+class Generated(msgspec.Struct, frozen=True):
     """The generation has ended: `ok`, or with the router's `error`."""
 
     message: Message
@@ -58,15 +54,13 @@ class Generated:
     error: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reloaded:
+class Reloaded(msgspec.Struct, frozen=True):
     """The reply of a step that runs again is read back from the transcript."""
 
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(msgspec.Struct, frozen=True):
     """The invoked call gave a result."""
 
     call: PlannedCall
@@ -74,8 +68,7 @@ class Returned:
     presented: Presented | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """A stop ended the wait for the invoked call."""
 
     call: PlannedCall
@@ -84,8 +77,7 @@ class Cut:
 Event: TypeAlias = Delivered | Drained | Ready | Unfit | Generated | Reloaded | Returned | Cut
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True):
     """Append one entry: a message, or custom data."""
 
     entry_id: str
@@ -94,30 +86,26 @@ class Append:
     data: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(msgspec.Struct, frozen=True):
     """Give the step's reply its content and its final state."""
 
     entry_id: str
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Save:
+class Save(msgspec.Struct, frozen=True):
     """Write the turn record."""
 
     record: TurnRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueue:
+class Enqueue(msgspec.Struct, frozen=True):
     """Enqueue the record's current step."""
 
     record: TurnRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(msgspec.Struct, frozen=True):
     """Set the session's status."""
 
     status: str
@@ -127,42 +115,35 @@ class Project:
 Write: TypeAlias = Append | Rewrite | Save | Enqueue | Project
 
 
-@dataclass(frozen=True, slots=True)
-class Drain:
+class Drain(msgspec.Struct, frozen=True):
     """Bring parked messages into the transcript; then `Drained`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare:
+class Prepare(msgspec.Struct, frozen=True):
     """Load the path, build window and surface; then `Ready` or `Unfit`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(msgspec.Struct, frozen=True):
     """Ask the model; then `Generated`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reload:
+class Reload(msgspec.Struct, frozen=True):
     """Read the step's reply back; then `Reloaded`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Invoke:
+class Invoke(msgspec.Struct, frozen=True):
     """Invoke a call whose `triggered` is durable; then `Returned` or `Cut`."""
 
     call: PlannedCall
 
 
-@dataclass(frozen=True, slots=True)
-class Park:
+class Park(msgspec.Struct, frozen=True):
     """This delivery is done and the turn lives: another step is enqueued, or the delivery was dropped (`skipped`)."""
 
     skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(msgspec.Struct, frozen=True):
     """The turn is over: tell it, deliver what is parked."""
 
     reason: str | None = None
@@ -171,8 +152,7 @@ class End:
 Next: TypeAlias = Drain | Prepare | Stream | Reload | Invoke | Park | End
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """What the transcript tells, beside the record: the step's reply, the leaf it saw, entries known to exist."""
 
     message: Message | None = None
@@ -180,8 +160,7 @@ class View:
     logged: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What was looked at outside record and transcript."""
 
     now_ms: int
@@ -192,10 +171,9 @@ class Facts:
     gate: Gate | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """The record as it is now, what to write in this order, and what to do then."""
 
     record: TurnRecord | None
-    writes: list[Write] = field(default_factory=list[Write])
-    next: Next = field(default_factory=Park)
+    writes: list[Write] = msgspec.field(default_factory=list[Write])
+    next: Next = msgspec.field(default_factory=Park)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from iii_contracts.messages import RETRYABLE
 
@@ -56,8 +57,7 @@ NEXT_ACTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """One failed turn, as its `error` entry tells it."""
 
     code: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Literal, cast
+
+import msgspec
 
 from iii_harness.decide import entry_ids
 from iii_harness.decide.canonical import compact
@@ -26,8 +27,7 @@ MARKERS = ("_partial", "_raw")
 """Keys by which a provider says that the arguments are not what the model wrote in full."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
+class PlannedCall(msgspec.Struct, frozen=True):
     """One call: what to invoke with what."""
 
     id: str

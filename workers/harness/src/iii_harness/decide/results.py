@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import msgspec
+from msgspec.structs import replace
 from pydantic import TypeAdapter, ValidationError
 
 from iii_contracts.messages import ContentBlock
@@ -19,8 +20,7 @@ LEAST_CAP = 1024
 _blocks: TypeAdapter[list[ContentBlock]] = TypeAdapter(list[ContentBlock])
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """The result of one call, as its transcript entry has it."""
 
     content: list[Block]

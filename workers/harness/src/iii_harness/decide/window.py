@@ -7,8 +7,9 @@ that arrived between a reply and its results) is itself an entry of the log.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
+
+import msgspec
 
 from iii_harness.decide import synthetic
 from iii_harness.decide.plan import calls_of
@@ -27,8 +28,7 @@ class Entry(NamedTuple):
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """A `message_order` entry that is new in this step: the ids go right behind `after`."""
 
     after: str
@@ -39,8 +39,7 @@ class Move:
         return {"after": self.after, "moved": list(self.moved)}
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """What the log gives the model, in order."""
 
     entries: list[Entry]

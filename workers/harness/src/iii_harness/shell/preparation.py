@@ -6,8 +6,9 @@ Without a context manager the window and the prompt go out as they are (12.6).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from iii_harness.decide import entry_ids
 from iii_harness.decide.core import notice_message
@@ -19,8 +20,7 @@ from iii_harness.shell.parts import Parts
 from iii_harness.shell.paths import Paths
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """A request that is ready to go out, and what must be written before it does."""
 
     ready: Ready

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
+
+import msgspec
+from msgspec.structs import replace
 
 from iii_contracts.harness.turn import TurnRequest
 from iii_harness.decide import entry_ids
@@ -44,8 +47,7 @@ from iii_kit.clients.session import set_status_call
 from iii_kit.errors import BusError, CodedError, EpochEnded
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What became of a delivery."""
 
     status: TurnStatus
