@@ -28,7 +28,7 @@ from iii_contracts.session import MESSAGE_ADDED, MESSAGE_UPDATED
 from iii_contracts.spec import FunctionSpec
 from iii_kit.sdk_bus import SdkBus, SdkOptions
 from iii_testing.invariants import TERMINAL, Seen, check_session
-from iii_testing.processes import COMMAND, StackProcess
+from iii_testing.processes import COMMAND, StackProcess, environment
 from iii_testing.waiting import until, until_async
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -43,7 +43,7 @@ AT_ONCE_S = 10.0
 WAIT_S = 60.0
 
 
-def script(steps: int, *, hold_ms: int = 120, pause_ms: int = 60) -> dict[str, Any]:
+def script(steps: int, *, hold_ms: int = 200, pause_ms: int = 110) -> dict[str, Any]:
     """A conversation of `steps` steps: all but the last ask for one call whose arguments are its own."""
     asking = [
         [
@@ -125,6 +125,16 @@ async def living(data: Path, watched: Watched, *, port: int = 0) -> AsyncIterato
     finally:
         await bus.close()
         await asyncio.to_thread(process.end)
+
+
+async def start_in_vain(data: Path, port: int, seconds: float) -> None:
+    """A stack that is killed `seconds` after it was started, wherever it is by then."""
+    command = [COMMAND, "up", "--json", "--port", str(port)]
+    process = await asyncio.create_subprocess_exec(*command, env=environment(data), stdout=subprocess.DEVNULL)
+    await asyncio.sleep(seconds)
+    process.kill()
+    assert await process.wait() == -signal.SIGKILL
+    print(f"killed {seconds:.3f} s after its start")
 
 
 def _watch(bus: SdkBus, watched: Watched) -> None:
@@ -225,6 +235,8 @@ async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Pat
             await asyncio.sleep(moments.uniform(0, 0.4))
             life.kill()
             for kill in range(2, KILLS + 1):
+                if moments.random() < 0.3:
+                    await start_in_vain(data, port, moments.uniform(0.3, 3.0))
                 async with living(data, watched, port=port) as life:
                     if going := moments.random() < 0.7:
                         waited.append(await life.progress())
