@@ -23,7 +23,6 @@ from iii_testing.processes import COMMAND, StackProcess, cli
 
 __all__ = ["llama", "llmock_process"]
 
-requirement = pytest.mark.requirement
 
 NUDGE = "its stream broke"
 ADDER = Path(__file__).with_name("adder.py")
@@ -103,7 +102,7 @@ def custom(shown: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return [entry["custom"]["data"] for entry in shown["entries"] if entry.get("custom", {}).get("custom_type") == kind]
 
 
-@requirement("stack.chat.models.streams")
+@pytest.mark.requirement("stack.chat.models.streams")
 def test_the_answer_of_a_server_appears_while_it_is_written(scripted: ChatBench) -> None:
     chat = subprocess.Popen(
         [COMMAND, "chat", "--model", scripted.model, f"stream {uuid.uuid4().hex}"],
@@ -121,7 +120,7 @@ def test_the_answer_of_a_server_appears_while_it_is_written(scripted: ChatBench)
     assert len(pieces) > 2
 
 
-@requirement("stack.chat.models.call")
+@pytest.mark.requirement("stack.chat.models.call")
 def test_a_call_of_the_model_runs_and_its_result_is_shown(scripted: ChatBench) -> None:
     done, shown = scripted.chat("look around")
     assert done.returncode == 0, done.stderr
@@ -137,7 +136,7 @@ def test_a_call_of_the_model_runs_and_its_result_is_shown(scripted: ChatBench) -
     assert [message["tool_call_id"] for message in sent if message["role"] == "tool"] == ["call_a"]
 
 
-@requirement("stack.chat.models.cut")
+@pytest.mark.requirement("stack.chat.models.cut")
 def test_a_stream_that_is_cut_is_taken_up_again_and_keeps_what_came(scripted: ChatBench) -> None:
     done, shown = scripted.chat("break")
     assert done.returncode == 0, done.stderr
@@ -150,7 +149,7 @@ def test_a_stream_that_is_cut_is_taken_up_again_and_keeps_what_came(scripted: Ch
     assert [entry["status"] for entry in custom(shown, "recovery")] == ["recovering", "recovered"]
 
 
-@requirement("stack.chat.models.refused")
+@pytest.mark.requirement("stack.chat.models.refused")
 def test_a_server_that_refuses_fails_the_chat_with_the_reason(scripted: ChatBench) -> None:
     done, shown = scripted.chat("nothing is written for this")
     assert done.returncode == 1
@@ -176,7 +175,7 @@ def judged(faulty: ChatBench) -> Callable[[], None]:
     return judge
 
 
-@requirement("stack.chat.models.waits")
+@pytest.mark.requirement("stack.chat.models.waits")
 def test_a_server_that_asks_to_wait_gets_its_time_and_the_chat_its_answer(
     faulty: ChatBench, judged: Callable[[], None]
 ) -> None:
@@ -189,7 +188,7 @@ def test_a_server_that_asks_to_wait_gets_its_time_and_the_chat_its_answer(
     judged()
 
 
-@requirement("stack.chat.models.server-error")
+@pytest.mark.requirement("stack.chat.models.server-error")
 @pytest.mark.parametrize("status", [pytest.param(500, marks=pytest.mark.slow), 503])
 def test_a_server_error_is_tried_again_unseen(faulty: ChatBench, judged: Callable[[], None], status: int) -> None:
     queue(faulty, {"type": "fail", "status": status}, {"type": "reply", "text": "now it works"})
@@ -202,7 +201,7 @@ def test_a_server_error_is_tried_again_unseen(faulty: ChatBench, judged: Callabl
 REST = ("truncate", "malformed")
 
 
-@requirement("stack.chat.models.cut")
+@pytest.mark.requirement("stack.chat.models.cut")
 @pytest.mark.parametrize("fault", ["disconnect", *(pytest.param(it, marks=pytest.mark.slow) for it in REST)])
 def test_a_stream_that_breaks_once_recovers(faulty: ChatBench, judged: Callable[[], None], fault: str) -> None:
     queue(
@@ -221,7 +220,7 @@ def test_a_stream_that_breaks_once_recovers(faulty: ChatBench, judged: Callable[
         judged()
 
 
-@requirement("stack.chat.models.cut")
+@pytest.mark.requirement("stack.chat.models.cut")
 def test_a_stream_that_breaks_again_and_again_fails_and_keeps_what_came(faulty: ChatBench) -> None:
     queue(
         faulty,
@@ -248,7 +247,7 @@ def real(llama: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@requirement("stack.chat.models.real")
+@pytest.mark.requirement("stack.chat.models.real")
 def test_a_real_model_answers_and_calls_a_function_of_another_process(real: ChatBench) -> None:
     done, shown = real.chat("((say Grüße from a small model))", seconds=240)
     assert (done.returncode, done.stdout) == (0, "Grüße from a small model\n"), done.stderr

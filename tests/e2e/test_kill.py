@@ -32,7 +32,6 @@ from iii_testing.processes import COMMAND, StackProcess, environment
 from iii_testing.waiting import until, until_async
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
-requirement = pytest.mark.requirement
 
 RECORDER = Path(__file__).with_name("recorder.py")
 KILLS = 10
@@ -221,7 +220,7 @@ def texts(path: list[dict[str, Any]]) -> list[tuple[str, str]]:
     ]
 
 
-@requirement("stack.kill.goes-on")
+@pytest.mark.requirement("stack.kill.goes-on")
 async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Path) -> None:
     seed = int(os.environ.get("III_SEED") or random.SystemRandom().randrange(2**32))
     print(f"III_SEED={seed}")
@@ -258,7 +257,7 @@ async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Pat
     print(f"{KILLS} kills; {dict(outcomes)}; went on after {max(waited):.2f} s at most")
 
 
-@requirement("stack.kill.parked")
+@pytest.mark.requirement("stack.kill.parked")
 async def test_messages_that_wait_while_a_turn_runs_survive_a_kill(tmp_path: Path) -> None:
     data, starts, watched = tmp_path / "data", tmp_path / "starts", Watched(f"s_{uuid.uuid4().hex}")
     plan = script(4, hold_ms=2_000, pause_ms=0)
@@ -279,7 +278,7 @@ async def test_messages_that_wait_while_a_turn_runs_survive_a_kill(tmp_path: Pat
     assert said[-1] == ("assistant", "All done.")
 
 
-@requirement("stack.kill.acknowledged")
+@pytest.mark.requirement("stack.kill.acknowledged")
 async def test_what_was_acknowledged_right_before_a_kill_is_done(tmp_path: Path) -> None:
     data, starts = tmp_path / "data", tmp_path / "starts"
     plan = script(2, hold_ms=0, pause_ms=0)
@@ -309,7 +308,7 @@ async def test_what_was_acknowledged_right_before_a_kill_is_done(tmp_path: Path)
     assert not starts.exists()
 
 
-@requirement("stack.kill.chat")
+@pytest.mark.requirement("stack.kill.chat")
 def test_a_chat_outlives_the_stack_and_shows_the_rest_of_the_answer(tmp_path: Path) -> None:
     first = StackProcess(tmp_path / "data")
     with subprocess.Popen(
