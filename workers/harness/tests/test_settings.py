@@ -169,10 +169,10 @@ async def test_a_reload_applies_tells_and_keeps_what_works() -> None:
 
 @pytest.mark.requirement("prompt.settings.yaml")
 def test_a_seed_file_takes_names_from_the_environment() -> None:
-    text = "default_max_turns: ${TURNS}\ndefault_filesystem_root: /home/${WHO}\n"
+    text = "default_max_turns: ${TURNS}\ndefault_filesystem_root: /srv/${WHO}\n"
     assert seed_of_yaml(text, {"TURNS": "4", "WHO": "me"}) == {
         "default_max_turns": 4,
-        "default_filesystem_root": "/home/me",
+        "default_filesystem_root": "/srv/me",
     }
     assert seed_of_yaml("", {}) == defaults()
 
