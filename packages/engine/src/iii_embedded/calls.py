@@ -9,7 +9,9 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import UNSET
 
 from iii_kit.errors import BusError, EpochEnded
 
@@ -69,3 +71,5 @@ class Request:
     traceparent: str | None = None
     baggage: str | None = None
     invocation_id: str | None = None
+    value: Any = UNSET
+    """What `data` decodes to, for the first reader alone, when the sender has it."""

@@ -54,6 +54,24 @@ class Registered:
             withdraw()
 
 
+class Reply:
+    """The answer of one call: kept when it comes at once, handed to the future that waits for it otherwise."""
+
+    __slots__ = ("future", "outcome")
+
+    def __init__(self) -> None:
+        self.outcome: Any = None
+        self.future: asyncio.Future[Any] | None = None
+
+    def __call__(self, outcome: Any) -> None:
+        """Take the answer."""
+        future = self.future
+        if future is None:
+            self.outcome = outcome
+        elif not future.done():
+            future.set_result(outcome)
+
+
 class LocalChannel:
     """A channel made on this bus, with its read end."""
 
@@ -125,12 +143,14 @@ class LocalBus:
     async def _send(self, call: Call) -> Json:
         self._alive()
         request = self._worker.request(call, *carrier())
+        reply = Reply()
         if call.kind == "enqueue":
-            outcome = await self.outcome(
-                call.opts.timeout_ms, lambda answer: self.router.enqueue(request, call.queue, answer)
-            )
+            self.router.enqueue(request, call.queue, reply)
         else:
-            outcome = await self.outcome(call.opts.timeout_ms, lambda answer: self.router.route(request, answer))
+            self.router.route(request, reply)
+        outcome = reply.outcome
+        if outcome is None:
+            outcome = await self.answered(reply, call.opts.timeout_ms)
         if isinstance(outcome, Failure):
             raise outcome.error(call.fn)
         return decode(outcome)
@@ -139,18 +159,16 @@ class LocalBus:
         """A new UUID."""
         return self._engine.world.ids.uuid()
 
-    async def outcome(self, timeout_ms: int, send: Callable[[Callable[[Any], None]], None]) -> Any:
-        """What `send`'s answer was called with; raises `TIMEOUT` when it was not in time."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    def reply(self) -> Reply:
+        """A place for one answer."""
+        return Reply()
 
-        def answer(outcome: Any) -> None:
-            if not future.done():
-                future.set_result(outcome)
-
+    async def answered(self, reply: Reply, timeout_ms: int) -> Any:
+        """The outcome of something that has been sent; a failure `TIMEOUT` when it is not in time."""
+        future = reply.future = asyncio.get_running_loop().create_future()
         waiting = self._worker.waiting
         waiting.add(future, timeout_ms)
         try:
-            send(answer)
             return await future
         finally:
             waiting.discard(future, timeout_ms)

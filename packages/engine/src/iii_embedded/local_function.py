@@ -11,10 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import UNSET
+
 from iii_contracts.spec import CALLER, FunctionSpec
-from iii_embedded.calls import NULL, Answer, Failure, Request
+from iii_embedded.calls import NULL, STOPPED, Answer, Failure, Request
 from iii_embedded.routing import refuse
 from iii_kit.bus import Call, Handler, Invocation, ReadHandler, TxHandler
 from iii_kit.encoding import decode, encode
@@ -22,7 +25,7 @@ from iii_kit.errors import BusError
 from iii_kit.logs import logger
 from iii_kit.serving import answer_of, request_of
 from iii_kit.storage import Reader, Tx
-from iii_kit.trace import Carrier, received
+from iii_kit.trace import Carrier, enter
 
 if TYPE_CHECKING:
     from iii_embedded.local_worker import LocalWorker
@@ -63,7 +66,9 @@ class LocalFunction:
 
     def prepare(self, request: Request) -> Prepared:
         """The validated request of a call; raises the error of a payload that does not fit."""
-        data = decode(request.data)
+        data, request.value = request.value, UNSET
+        if data is UNSET:
+            data = decode(request.data)
         caller = request.caller_id
         if caller is None and type(data) is dict:
             caller = cast("dict[str, Any]", data).get(CALLER)
@@ -120,16 +125,34 @@ class LocalFunction:
         self.worker.spawn(self.worker.store.read(job), lambda done: self._settle(done, request, answer))
 
     def _start_task(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
-        run = cast("Handler", self.run)
-        if request.traceparent is None and request.baggage is None:
-            work = _run(run, prepared)
-        else:
-            work = _run_traced(run, prepared, Carrier(request.traceparent, request.baggage))
-        self.worker.spawn(work, lambda done: self._settle(done, request, answer))
+        self.worker.run(self._work(prepared, request, answer), partial(self._stopped, request, answer))
+
+    async def _work(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+        """The task of one call: its context is its own, and it answers before it ends."""
+        try:
+            if request.traceparent is not None or request.baggage is not None:
+                enter(Carrier(request.traceparent, request.baggage))
+            outcome = encoded(await cast("Handler", self.run)(prepared.request, prepared.invocation))
+            if answer is not None:
+                answer(outcome)
+        except asyncio.CancelledError:
+            self._stopped(request, answer)
+            raise
+        except Exception as error:
+            refuse(request, answer, self.failure(error))
+        except BaseException as error:
+            _log.error("process_ends", function=self.spec.id, exc_info=error)
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+        finally:
+            self.worker.ran()
+
+    def _stopped(self, request: Request, answer: Answer | None) -> None:
+        refuse(request, answer, STOPPED)
 
     def _settle(self, done: asyncio.Future[bytes], request: Request, answer: Answer | None) -> None:
         if done.cancelled():
-            refuse(request, answer, Failure("invocation_stopped", "Invocation stopped"))
+            refuse(request, answer, STOPPED)
             return
         error = done.exception()
         if isinstance(error, Exception):
@@ -143,15 +166,6 @@ class LocalFunction:
 def encoded(result: Any) -> bytes:
     """The JSON bytes of what a handler returned."""
     return NULL if result is None else encode(answer_of(result))
-
-
-async def _run(run: Handler, prepared: Prepared) -> bytes:
-    return encoded(await run(prepared.request, prepared.invocation))
-
-
-async def _run_traced(run: Handler, prepared: Prepared, carried: Carrier) -> bytes:
-    with received(carried):
-        return encoded(await run(prepared.request, prepared.invocation))
 
 
 Sender = Callable[[Sequence[Call]], None]

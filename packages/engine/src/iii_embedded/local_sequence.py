@@ -158,12 +158,11 @@ async def _commit(bus: LocalBus, steps: list[Step], results: list[Any]) -> BusEr
     """Run the steps in one commit and add their results; the error that ended them."""
     timeout_ms = max(step.call.opts.timeout_ms for step in steps)
 
-    def send(answer: Callable[[Ran | Failure], None]) -> None:
-        future = asyncio.ensure_future(bus.worker.store.submit(lambda tx: _run(steps, tx)))
-        bus.worker.last_write = future
-        future.add_done_callback(lambda done: _settle(done, answer))
-
-    ran: Ran | Failure = await bus.outcome(timeout_ms, send)
+    future = asyncio.ensure_future(bus.worker.store.submit(partial(_run, steps)))
+    bus.worker.last_write = future
+    reply = bus.reply()
+    future.add_done_callback(lambda done: _settle(done, reply))
+    ran: Ran | Failure = await bus.answered(reply, timeout_ms)
     if isinstance(ran, Failure):
         return ran.error(steps[0].call.fn)
     results.extend(_result(step) for step in steps[: ran.done])

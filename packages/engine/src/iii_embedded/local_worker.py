@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from inspect import CORO_CREATED, getcoroutinestate
+from typing import TYPE_CHECKING, Any, cast
 
 from iii_embedded.calls import Answer, Failure, Request
 from iii_embedded.outbox import FAREWELL_S
@@ -18,7 +19,7 @@ from iii_embedded.registry import DEFAULT, Function, elsewhere
 from iii_embedded.waiting import Waiting
 from iii_embedded.workers import Acknowledge, Worker
 from iii_kit.bus import Binding, Call, Provider
-from iii_kit.encoding import decode, encode
+from iii_kit.encoding import decode, encode, exchanged
 from iii_kit.errors import BusError, EpochEnded, Unencodable
 from iii_kit.logs import logger
 from iii_kit.storage import Store
@@ -48,18 +49,28 @@ class LocalWorker(Worker):
         self.waiting = Waiting()
         self._context: Context = copy_context()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._runs: dict[asyncio.Task[None], Callable[[], None]] = {}
+        """The calls that its async functions execute, and what stops one that has not begun."""
         self._questions: dict[str, asyncio.Task[None]] = {}
 
     @property
     def open_calls(self) -> int:
         """Calls that it executes as tasks plus calls that it waits for."""
-        return len(self._tasks) + len(self.waiting)
+        return len(self._tasks) + len(self._runs) + len(self.waiting)
 
     def execute(self, function: Function, request: Request, answer: Answer | None) -> None:
         """Run one of its functions."""
         if self.gone or function.local is None:
             return
         function.local.start(request, answer)
+
+    def run(self, work: Coroutine[Any, Any, None], stopped: Callable[[], None]) -> None:
+        """Run a call: its work answers by itself and says `ran` at its end; `stopped` when it is ended unbegun."""
+        self._runs[asyncio.get_running_loop().create_task(work, context=self._context.copy())] = stopped
+
+    def ran(self) -> None:
+        """The current task is a call that has been answered."""
+        self._runs.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
 
     def spawn(self, work: Work, settle: Settle | None = None) -> asyncio.Task[Any]:
         """Run a coroutine as a task of this worker: in the context of its start, ended by a crash."""
@@ -101,7 +112,8 @@ class LocalWorker(Worker):
             # As on the other wire, where a call without data is dropped unanswered (engine spec 21.5).
             raise Unencodable("$", "the data of a call cannot be null")
         metadata = None if opts.metadata is None else encode(opts.metadata)
-        return Request(call.fn, encode(call.data), namespace, self, self.caller_id, metadata, traceparent, baggage)
+        data, value = exchanged(call.data)
+        return Request(call.fn, data, namespace, self, self.caller_id, metadata, traceparent, baggage, None, value)
 
     def offer(self, binding: BoundTrigger, acknowledge: Acknowledge) -> None:
         """Ask the provider; a refusal is its `BusError`."""
@@ -126,12 +138,17 @@ class LocalWorker(Worker):
         self.gone = True
         for task in list(self._tasks):
             task.cancel()
+        for run, stopped in list(self._runs.items()):
+            if getcoroutinestate(cast("Work", run.get_coro())) == CORO_CREATED:
+                del self._runs[run]
+                stopped()
+            run.cancel()
         self.waiting.end(ENDED)
 
     async def finished(self) -> None:
         """Return when what was stopped has ended, or has had its time to."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=FAREWELL_S)
+        if self._tasks or self._runs:
+            await asyncio.wait([*self._tasks, *self._runs], timeout=FAREWELL_S)
 
     def report(self, done: asyncio.Task[Any]) -> None:
         """Log how a task ended that nobody waits for."""
