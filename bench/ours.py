@@ -22,10 +22,10 @@ from common import Meter, args
 from iii_contracts.spec import FunctionSpec
 from iii_kit.bus import Bus, Invocation, Opts
 from iii_kit.world import real_world
+from iii_stack.commands.up import COLLECTOR
 from iii_stack.compose import Stack, StackSettings
 from iii_stack.data_directory import DataDirectory
 
-COLLECTOR = (50_000, 20, 100)
 LONG = Opts(timeout_ms=600_000)
 MODEL = {
     "id": "zero",
