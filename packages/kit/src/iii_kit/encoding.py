@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any, cast
 
 import msgspec
+from msgspec import Raw
 
 from iii_kit.errors import PayloadTooLarge, Unencodable
 
@@ -27,7 +28,10 @@ _kind_of = cast("Callable[[Any], Any]", type)
 
 
 def encode(value: Any, *, limit: int = MAX_BYTES) -> bytes:
-    """The JSON bytes of `value`. Raises `Unencodable` naming the path, or `PayloadTooLarge`."""
+    """The JSON bytes of `value`. Raises `Unencodable` naming the path, or `PayloadTooLarge`.
+
+    A `msgspec.Raw` in it stands for JSON that was checked and encoded before.
+    """
     if not _is_plain(value, 0):
         _find_problem(value, "$", 0)
     try:
@@ -86,7 +90,7 @@ def _is_plain(value: Any, depth: int) -> bool:
     elif kind is float:
         return isfinite(value)
     else:
-        return value is None or kind is str or kind is int or kind is bool
+        return value is None or kind is str or kind is int or kind is bool or kind is Raw
     if depth >= MAX_DEPTH:
         return False
     for item in items:
@@ -108,7 +112,7 @@ def _find_problem(value: Any, path: str, depth: int) -> None:
     elif kind is float:
         if not isfinite(value):
             raise Unencodable(path, f"{value} is not a JSON number")
-    elif value is not None and kind is not str and kind is not int and kind is not bool:
+    elif value is not None and kind is not str and kind is not int and kind is not bool and kind is not Raw:
         raise Unencodable(path, f"a value of type {kind.__name__} is not JSON")
 
 

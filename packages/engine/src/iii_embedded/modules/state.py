@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+from msgspec import Raw
+
 from iii_contracts.engine import state as contract
 from iii_contracts.engine.state import (
     ListGroupsRequest,
@@ -65,14 +67,15 @@ class State:
     def _set(self, tx: Tx, request: SetRequest, invocation: Invocation) -> Json:
         row = tx.execute(_FIND, (request.scope, request.key)).fetchone()
         text = stored(request.value)
-        old: Json = None
+        old = "null"
         if row is None:
             tx.execute(_INSERT, (request.scope, request.key, text))
         else:
             tx.execute(_UPDATE, (text, row[0]))
-            old = decode(row[1])
-        self._tell(tx, invocation, "created" if row is None else "updated", request, old, request.value)
-        return {"old_value": old, "new_value": request.value}
+            old = row[1]
+        before, after = Raw(old.encode()), Raw(text.encode())
+        self._tell(tx, invocation, "created" if row is None else "updated", request, before, after)
+        return {"old_value": before, "new_value": after}
 
     def _delete(self, tx: Tx, request: PlaceRequest, invocation: Invocation) -> Json:
         row = tx.execute(_FIND, (request.scope, request.key)).fetchone()
