@@ -328,9 +328,7 @@ SYSTEM_PROMPT_GET = _spec(
     SystemPromptRequest,
     SystemPromptAnswer,
 )
-ON_CONFIG_CHANGE = _spec(
-    "on-config-change", "Reads the router's configuration entry again.", None, Done, internal=True
-)
+ON_CONFIG_CHANGE = _spec("on-config-change", "Reads the router's configuration entry again.", None, Done, internal=True)
 
 READY = TriggerSpec("router::ready", "The router works; providers register again.", NoConfig, ReadyEvent)
 MODELS_CHANGED = TriggerSpec(
