@@ -129,7 +129,7 @@ def table(rows: dict[str, Row]) -> str:
 
 
 def goals(rows: dict[str, Row]) -> list[Goal]:
-    """The goals of engineering.md, section 6, on these medians."""
+    """The goals of speed, on these medians."""
     ours, floor = rows["ours x16"], rows["floor x16"]
     found = [
         Goal("steps/s of the floor, 16 sessions", ours["steps_s"] / floor["steps_s"], 0.2, at_least=True),

@@ -6,11 +6,12 @@ import json
 import math
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_kit.encoding import MAX_DEPTH, copy, decode, encode
+from iii_kit.encoding import MAX_DEPTH, copy, decode, encode, exchanged
 from iii_kit.errors import PayloadTooLarge, Unencodable
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -84,3 +85,31 @@ def test_size_is_counted_in_encoded_bytes() -> None:
 def test_tuples_are_arrays_and_numbers_keep_their_kind() -> None:
     assert copy((1, (2.0, None))) == [1, [2.0, None]]
     assert encode([1, 1.0, True, None]) == b"[1,1.0,true,null]"
+
+
+@pytest.mark.requirement("kit.encoding.exact")
+@pytest.mark.parametrize("value", [None, 1, 1.5, "text", [1, [2]], {"a": {"b": [True, None]}}, ("a", 1), [[1]] * 200])
+def test_an_exchanged_value_is_a_fresh_one_beside_its_bytes(value: Any) -> None:
+    data, fresh = exchanged(value)
+    assert data == encode(value)
+    assert fresh == decode(data)
+    assert fresh is not value or not isinstance(value, (list, dict))
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1: 2}, b"bytes", {"a": {1, 2}}, "\ud800"])
+def test_what_cannot_be_encoded_is_not_exchanged(value: Any) -> None:
+    with pytest.raises(Unencodable):
+        exchanged(value)
+
+
+def test_levels_are_counted_when_exchanging() -> None:
+    deep: Any = 1
+    for _ in range(MAX_DEPTH + 1):
+        deep = [deep]
+    with pytest.raises(Unencodable, match="nested deeper"):
+        exchanged(deep)
+    assert exchanged(deep[0])[1] == deep[0]
+
+
+def test_json_that_was_encoded_before_goes_in_as_it_is() -> None:
+    assert encode({"row": msgspec.Raw(b'{"a":1}')}) == b'{"row":{"a":1}}'
