@@ -16,6 +16,7 @@ from iii_siblings.router.catalogue import output_budget, supports
 from iii_siblings.router.providers import Providers
 from iii_siblings.router.relay import CallerSink, Plan, Relay
 from iii_siblings.router.request import Asked, read_request
+from iii_siblings.router.watch import StreamWatch
 
 MAX_STREAMS = 1_000
 """Generations that run at the same time."""
@@ -47,6 +48,7 @@ class Generations:
         self._world = world
         self._providers = providers
         self._running: dict[str, _Running] = {}
+        self._watch = StreamWatch(world.clock)
         self._draining = False
 
     async def chat(self, data: Any, _: Invocation) -> Json:
@@ -109,7 +111,7 @@ class Generations:
         if self._draining or len(self._running) >= MAX_STREAMS:
             why = "the router is stopping" if self._draining else f"{MAX_STREAMS} generations are running"
             raise CodedError(contract.CAPACITY, why)
-        return Relay(self._bus, self._world, sink, self._plan(asked, request_id)), request_id
+        return Relay(self._bus, self._world, self._watch, sink, self._plan(asked, request_id)), request_id
 
     def _plan(self, asked: Asked, request_id: str) -> Plan:
         providers = self._providers

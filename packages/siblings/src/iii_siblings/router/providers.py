@@ -38,7 +38,7 @@ class Providers:
 
     def route(self, model: str, provider: str | None) -> Route:
         """The provider of a model."""
-        return route(model, provider, self.catalogue, self.registry.ids, self.settings)
+        return route(model, provider, self.catalogue, self.registry, self.settings)
 
     def configured_budget(self, row: Registered, own: ProviderSettings) -> int | None:
         """The output ceiling that an operator, else the provider itself, has set."""
@@ -48,7 +48,7 @@ class Providers:
 
     def mark(self, provider: str, *, available: bool) -> None:
         """Keep whether a provider's stream function is there, and tell when that changed."""
-        if provider not in self.registry.ids:
+        if provider not in self.registry:
             return
         row = self.registry.get(provider)
         if row.available != available:

@@ -82,6 +82,9 @@ class ProviderRegistry:
         """Registered provider ids, sorted."""
         return sorted(self._providers)
 
+    def __contains__(self, provider: str) -> bool:
+        return provider in self._providers
+
     def get(self, provider: str) -> Registered:
         """A registered provider. Raises `router/unknown_provider`."""
         found = self._providers.get(provider)

@@ -22,6 +22,7 @@ from iii_siblings.router import outcome as ends
 from iii_siblings.router.outcome import Answered, Broken, Cut, Interrupt, Outcome
 from iii_siblings.router.pricing import with_cost
 from iii_siblings.router.settings import Limits
+from iii_siblings.router.watch import StreamWatch
 
 GRACE_S = 0.75
 """How long buffered frames may still come after the provider's call has ended."""
@@ -64,9 +65,10 @@ class Plan:
 class Relay:
     """Attempts, passing on, and the end of one generation."""
 
-    def __init__(self, bus: Bus, world: World, sink: CallerSink, plan: Plan) -> None:
+    def __init__(self, bus: Bus, world: World, watch: StreamWatch, sink: CallerSink, plan: Plan) -> None:
         self._bus = bus
         self._world = world
+        self._watch = watch
         self._sink = sink
         self._plan = plan
         self._clock = world.clock
@@ -80,6 +82,10 @@ class Relay:
         self._ending = False
         self._reading_since: float | None = None
         self._pause: float | None = None
+        self._call: asyncio.Task[Json] | None = None
+        self._grace: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._woken = False
         self.message: dict[str, Any] = {}
         """The final message, once `run` has returned."""
 
@@ -88,11 +94,22 @@ class Relay:
         """The provider that generates."""
         return self._plan.provider
 
+    def check(self, now: float) -> float:
+        """Interrupt itself when it is silent or takes too long; seconds until it may be so next."""
+        idle = self._plan.limits.idle_timeout_ms / 1000
+        silent_until = (self._reading_since if self._reading_since is not None else now) + idle
+        left = min(silent_until, self._deadline) - now
+        if left <= 0:
+            self.interrupt("total" if now >= self._deadline else "idle")
+            return idle
+        return left
+
     def interrupt(self, why: Interrupt) -> bool:
         """Cut the stream short; False when it is already ending."""
         if self._interrupted.done() or (self._ending and why != "total"):
             return False
         self._interrupted.set_result(why)
+        self._wake()
         return True
 
     async def run(self) -> Json:
@@ -100,11 +117,11 @@ class Relay:
 
         Raises `router/provider_unavailable`, with nothing sent, when the provider's function does not exist.
         """
-        watch = asyncio.create_task(self._watch())
+        self._watch.add(self)
         try:
             outcome = await self._attempts_until_settled()
         finally:
-            watch.cancel()
+            self._watch.discard(self)
         response = await self._conclude(outcome)
         await self._sink.close()
         if isinstance(outcome, Cut):
@@ -134,37 +151,67 @@ class Relay:
         request = {**plan.payload, "writer_ref": channel.writer.to_json()}
         opts = Opts(timeout_ms=max(1, int((self._deadline - self._clock.monotonic()) * 1000)))
         call = asyncio.create_task(self._bus.call(f"provider::{plan.provider}::stream", request, opts=opts))
-        call.add_done_callback(_retrieved)
-        relay = asyncio.create_task(self._pass_on(channel.source))
+        call.add_done_callback(self._call_ended)
+        self._call = call
         try:
-            return await self._settled(call, relay)
+            return await self._read(channel.source, call)
         finally:
-            self._reading_since = None
-            if not relay.done():
-                relay.cancel()
-                await asyncio.wait({relay})
+            self._reading_since = self._call = None
+            if self._grace is not None:
+                self._grace.cancel()
+                self._grace = None
             await channel.source.close()
 
-    async def _settled(self, call: asyncio.Task[Json], relay: asyncio.Task[Answered | None]) -> Outcome:
-        await asyncio.wait({call, relay, self._interrupted}, return_when=asyncio.FIRST_COMPLETED)
-        if not relay.done() and not self._interrupted.done() and not self._never_started(call):
-            grace = asyncio.create_task(self._clock.sleep(GRACE_S))
-            await asyncio.wait({relay, grace, self._interrupted}, return_when=asyncio.FIRST_COMPLETED)
-            grace.cancel()
-        if relay.done():
-            try:
-                answered = relay.result()
-            except CallerGone:
-                return Cut("gone")
-            if answered is not None:
-                return answered
-        elif self._interrupted.done():
+    async def _read(self, source: Source, call: asyncio.Task[Json]) -> Outcome:
+        """Pass on in the task of the caller's own call, which `interrupt` cancels where it waits."""
+        task = self._task = asyncio.current_task()
+        try:
+            if not self._interrupted.done():
+                answered = await self._pass_on(source)
+                if answered is not None:
+                    return answered
+        except CallerGone:
+            return Cut("gone")
+        except asyncio.CancelledError:
+            if task is None or not self._woken or task.uncancel() > 0:
+                raise
+            self._woken = False
+        finally:
+            self._task = None
+        await self._hear(call)
+        if self._interrupted.done():
             return Cut("gone" if self._ending else self._interrupted.result())
         return self._broken(call)
 
-    def _never_started(self, call: asyncio.Task[Json]) -> bool:
-        error = call.exception()
-        return isinstance(error, BusError) and classify(error) is Failure.ABSENT and self._frames == 0
+    async def _hear(self, call: asyncio.Task[Json]) -> None:
+        """A stream has ended without its last frame: the provider's call, which ends about now, may say why."""
+        if not call.done() and not self._interrupted.done():
+            grace = asyncio.create_task(self._clock.sleep(GRACE_S))
+            await asyncio.wait({call, grace, self._interrupted}, return_when=asyncio.FIRST_COMPLETED)
+            grace.cancel()
+
+    def _call_ended(self, call: asyncio.Task[Json]) -> None:
+        """The provider's call has ended: what it sent may still be on its way, for a while."""
+        error = None if call.cancelled() else call.exception()
+        if call is not self._call or self._task is None:
+            return
+        if isinstance(error, BusError) and classify(error) is Failure.ABSENT and self._frames == 0:
+            self._wake()
+        else:
+            self._grace = asyncio.create_task(self._wake_later())
+
+    async def _wake_later(self) -> None:
+        """Give up on frames that might still come once none came for a while; a slow caller is waited for."""
+        seen = -1
+        while self._reading_since is None or self._frames != seen:
+            seen = self._frames
+            await self._clock.sleep(GRACE_S)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._task is not None and not self._woken:
+            self._woken = True
+            self._task.cancel()
 
     def _broken(self, call: asyncio.Task[Json]) -> Broken:
         provider = self._plan.provider
@@ -265,18 +312,6 @@ class Relay:
                     return Cut("gone")
         return None
 
-    async def _watch(self) -> None:
-        """Interrupt a stream that is silent too long, or as a whole takes too long."""
-        idle = self._plan.limits.idle_timeout_ms / 1000
-        while True:
-            now = self._clock.monotonic()
-            silent_until = (self._reading_since if self._reading_since is not None else now) + idle
-            left = min(silent_until, self._deadline) - now
-            if left <= 0:
-                self.interrupt("total" if now >= self._deadline else "idle")
-                return
-            await self._clock.sleep(left)
-
     async def _conclude(self, outcome: Outcome) -> Json:
         if isinstance(outcome, Answered):
             self.message = outcome.message
@@ -349,9 +384,3 @@ class Relay:
             await self._bus.call(fn, {"request_id": self._plan.request_id}, opts=Opts(timeout_ms=STOP_TIMEOUT_MS))
         except BusError:
             pass
-
-
-def _retrieved(call: asyncio.Task[Json]) -> None:
-    """Look at the error of a call that nobody may wait for any more."""
-    if not call.cancelled():
-        call.exception()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from iii_contracts.router import AMBIGUOUS, NO_PROVIDER, UNKNOWN_PROVIDER
 from iii_kit.errors import CodedError
 from iii_siblings.router.catalogue import Catalogue
+from iii_siblings.router.registry import ProviderRegistry
 from iii_siblings.router.settings import RouterSettings
 
 
@@ -21,13 +21,13 @@ class Route:
 
 
 def route(
-    model: str, asked: str | None, catalogue: Catalogue, providers: Collection[str], settings: RouterSettings
+    model: str, asked: str | None, catalogue: Catalogue, providers: ProviderRegistry, settings: RouterSettings
 ) -> Route:
     """The route of `model`. Raises `CodedError` with the router's code."""
     candidates = [provider for provider in catalogue.providers_of(model) if provider in providers]
     if asked:
         if asked not in providers:
-            known = ", ".join(sorted(providers)) or "none"
+            known = ", ".join(providers.ids) or "none"
             raise CodedError(UNKNOWN_PROVIDER, f"no provider {asked} is registered (registered: {known})")
         return Route(asked, candidates)
     if len(candidates) == 1:
@@ -37,6 +37,6 @@ def route(
     for heuristic in settings.routing_heuristics:
         if heuristic.provider in providers and fnmatchcase(model, heuristic.pattern):
             return Route(heuristic.provider, candidates)
-    if settings.default_provider in providers:
-        return Route(str(settings.default_provider), candidates)
+    if settings.default_provider is not None and settings.default_provider in providers:
+        return Route(settings.default_provider, candidates)
     raise CodedError(NO_PROVIDER, f"no provider lists model {model}, and no routing rule or default provider takes it")

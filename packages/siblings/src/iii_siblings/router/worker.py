@@ -122,7 +122,7 @@ class Router:
         model = providers.catalogue.find(request.provider, request.id)
         provider = request.provider or (model or {}).get("provider", "")
         configured = None
-        if provider in providers.registry.ids:
+        if provider in providers.registry:
             row = providers.registry.get(provider)
             configured = providers.configured_budget(row, providers.settings.provider(provider))
         ceiling = providers.settings.settings.output_token_max
@@ -136,7 +136,7 @@ class Router:
         messages: list[Any] = list(request.messages)
         tools = None if request.tools is None else [tool.model_dump(exclude_unset=True) for tool in request.tools]
         counted = {"messages": messages, "model": request.model, "system_prompt": request.system_prompt, "tools": tools}
-        if provider in self._providers.registry.ids and request.model:
+        if provider is not None and provider in self._providers.registry and request.model:
             asked = {key: value for key, value in counted.items() if value is not None}
             try:
                 tokens = (await self._bus.call(f"provider::{provider}::count_tokens", asked))["tokens"]
@@ -155,7 +155,7 @@ class Router:
         if provider is None:
             return {}
         prompt = providers.settings.provider(provider).system_prompt
-        if prompt is None and provider in providers.registry.ids:
+        if prompt is None and provider in providers.registry:
             prompt = providers.registry.get(provider).registration.get("system_prompt")
         return {"provider": provider} | ({} if prompt is None else {"system_prompt": prompt})
 

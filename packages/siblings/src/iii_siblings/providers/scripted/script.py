@@ -10,20 +10,6 @@ from iii_contracts.messages import ErrorKind, StopReason
 from iii_contracts.provider import INVALID
 from iii_kit.errors import CodedError
 
-_ACTIONS = (
-    "text",
-    "thinking",
-    "call",
-    "native_call",
-    "usage",
-    "delay_ms",
-    "ping",
-    "error",
-    "cut",
-    "hang",
-    "stop_reason",
-)
-
 
 class Wrapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call in whatever way the request offers functions."""
@@ -88,8 +74,8 @@ def read_script(value: Any, where: str) -> Script:
         raise CodedError(INVALID, f"script of {where}: `steps` is empty")
     for index, step in enumerate(cast("list[dict[str, Any]]", value["steps"])):
         for at, action in enumerate(step["emit"]):
-            if sum(name in action for name in _ACTIONS) != 1:
-                names = ", ".join(_ACTIONS)
+            if len(action) != 1:
+                names = ", ".join(Action.__struct_fields__)
                 raise CodedError(INVALID, f"script of {where}: `steps.{index}.emit.{at}` needs exactly one of {names}")
     return script
 
