@@ -10,7 +10,6 @@ import pytest
 from iii_testing.waiting import until_async
 
 pytestmark = pytest.mark.anyio
-requirement = pytest.mark.requirement
 TOOLS = [
     {"name": name, "description": f"Does {name}", "parameters": {"type": "object", "properties": {}}}
     for name in ("math::add", "math::sub")
@@ -30,7 +29,7 @@ async def aborted(stack) -> bool:
     return (await stack.bus.call("router::abort", {"request_id": "r"}))["aborted"]
 
 
-@requirement("providers.openai.live")
+@pytest.mark.requirement("providers.openai.live")
 @pytest.mark.parametrize("path", ["", "/responses"], ids=["chat", "responses"])
 async def test_parallel_calls_with_usage(aimock, start, path):
     calls = [
@@ -68,7 +67,7 @@ async def test_parallel_calls_with_usage(aimock, start, path):
     assert json.dumps(body).count("Be brief.") == 1
 
 
-@requirement("providers.openai.live")
+@pytest.mark.requirement("providers.openai.live")
 @pytest.mark.parametrize("path", ["", "/responses"], ids=["chat", "responses"])
 async def test_reasoning_comes_before_text(aimock, start, path):
     with aimock(fixture("think", {"reasoning": "Because of this.", "content": "So be it."})) as server:
@@ -83,7 +82,7 @@ async def test_reasoning_comes_before_text(aimock, start, path):
         assert body["reasoning_effort"] == "low"
 
 
-@requirement("providers.openai.live_cut")
+@pytest.mark.requirement("providers.openai.live_cut")
 @pytest.mark.parametrize("chunks", range(1, 11))
 async def test_a_stream_cut_over_http_keeps_its_text(aimock, start, chunks):
     text = "one two three four five six seven eight"
@@ -100,7 +99,7 @@ async def test_a_stream_cut_over_http_keeps_its_text(aimock, start, chunks):
         assert got.response["error"]["kind"] == "transient"
 
 
-@requirement("providers.openai.live_errors")
+@pytest.mark.requirement("providers.openai.live_errors")
 async def test_keys_travel_in_the_header_alone(aimock, start, caplog, capfd):
     with aimock(fixture("hello", {"content": "hi"})) as server:
         async with start(server.base_url, key="sk-secret-of-this-test") as stack:
@@ -112,7 +111,7 @@ async def test_keys_travel_in_the_header_alone(aimock, start, caplog, capfd):
     assert not any("sk-secret-of-this-test" in text for text in (caplog.text, out.out, out.err))
 
 
-@requirement("providers.openai.live_abort")
+@pytest.mark.requirement("providers.openai.live_abort")
 async def test_an_abort_stops_a_stream_that_runs(aimock, start):
     slow = fixture("slow", {"content": "word " * 400}) | {"chunkSize": 5, "latency": 20}
     with aimock(slow) as server:

@@ -9,7 +9,6 @@ import pytest
 from iii_testing.waiting import until_async
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-requirement = pytest.mark.requirement
 PLAIN = {"openai": {"temperature": 0, "chat_template_kwargs": {"enable_thinking": False}}}
 TOOL = {
     "name": "demo::add",
@@ -23,7 +22,7 @@ def base_url(request, llama):
     return llama.base_url + request.param
 
 
-@requirement("providers.openai.real_model")
+@pytest.mark.requirement("providers.openai.real_model")
 async def test_text_streams_in_tokens_with_usage(base_url, start):
     async with start(base_url, key="") as stack:
         got = await stack.chat("((say Grüße from here))", model="smollm2", provider_options=PLAIN)
@@ -34,7 +33,7 @@ async def test_text_streams_in_tokens_with_usage(base_url, start):
     assert [(model["id"], model["context_window"]) for model in models] == [("smollm2", 8192)]
 
 
-@requirement("providers.openai.real_model")
+@pytest.mark.requirement("providers.openai.real_model")
 async def test_a_chain_of_calls(base_url, start):
     user = {
         "role": "user",
@@ -52,7 +51,7 @@ async def test_a_chain_of_calls(base_url, start):
     assert got.text == "The sum is 3"
 
 
-@requirement("providers.openai.real_model")
+@pytest.mark.requirement("providers.openai.real_model")
 async def test_thinking_is_kept_apart_and_may_run_into_the_ceiling(base_url, start):
     async with start(base_url, key="") as stack:
         options = {"openai": {"temperature": 0}}
@@ -61,14 +60,14 @@ async def test_thinking_is_kept_apart_and_may_run_into_the_ceiling(base_url, sta
     assert got.response["ok"]
 
 
-@requirement("providers.openai.real_model")
+@pytest.mark.requirement("providers.openai.real_model")
 async def test_too_long_a_prompt_is_an_overflow(base_url, start):
     async with start(base_url, key="") as stack:
         got = await stack.chat("x " * 20_000, model="smollm2")
     assert got.response["error"]["code"] == "router/context_overflow"
 
 
-@requirement("providers.openai.real_model")
+@pytest.mark.requirement("providers.openai.real_model")
 async def test_an_abort_frees_the_server(base_url, start):
     async with start(base_url, key="") as stack:
         words = "((say " + "on and on " * 60 + "))"

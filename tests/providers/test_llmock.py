@@ -7,7 +7,6 @@ import time
 import pytest
 
 pytestmark = pytest.mark.anyio
-requirement = pytest.mark.requirement
 
 WRAPPER = {
     "name": "agent_trigger",
@@ -56,7 +55,7 @@ async def until_whole(stack, text: str, **request):
     return seen
 
 
-@requirement("providers.openai.live")
+@pytest.mark.requirement("providers.openai.live")
 async def test_an_answer_streams(faults, start):
     faults.queue({"type": "reply", "text": "one two three"})
     async with start(faults.base_url) as stack:
@@ -69,7 +68,7 @@ async def test_an_answer_streams(faults, start):
     assert {model["provider"] for model in models} == {"openai"}
 
 
-@requirement("providers.openai.live")
+@pytest.mark.requirement("providers.openai.live")
 async def test_a_call_and_its_result_go_round(faults, start):
     arguments = {"function": "engine::functions::list", "payload": {"é": [1]}}
     faults.queue({"type": "reply", "tool_calls": [{"name": "agent_trigger", "arguments": arguments}]})
@@ -87,7 +86,7 @@ async def test_a_call_and_its_result_go_round(faults, start):
     assert faults.verdict["passed"]
 
 
-@requirement("router.relay.retry_after")
+@pytest.mark.requirement("router.relay.retry_after")
 async def test_the_wait_of_a_429_is_kept(faults, start):
     faults.queue({"type": "fail", "status": 429, "retry_after": 1.5})
     async with start(faults.base_url) as stack:
@@ -99,7 +98,7 @@ async def test_the_wait_of_a_429_is_kept(faults, start):
     assert faults.attempts == 2
 
 
-@requirement("router.relay.retry")
+@pytest.mark.requirement("router.relay.retry")
 @pytest.mark.parametrize("status", [500, 503, 529])
 async def test_a_server_error_is_tried_again(faults, start, status):
     faults.queue({"type": "fail", "status": status})
@@ -109,7 +108,7 @@ async def test_a_server_error_is_tried_again(faults, start, status):
     assert faults.verdict["passed"]
 
 
-@requirement("providers.openai.live_errors")
+@pytest.mark.requirement("providers.openai.live_errors")
 @pytest.mark.parametrize(
     ("status", "code", "text"),
     [
@@ -128,7 +127,7 @@ async def test_an_error_that_no_retry_mends_is_told_at_once(faults, start, statu
     assert faults.verdict["passed"]
 
 
-@requirement("providers.openai.live_cut")
+@pytest.mark.requirement("providers.openai.live_cut")
 @pytest.mark.parametrize("after", [1, 2, 3, 5])
 @pytest.mark.parametrize("fault", ["disconnect", "truncate", "malformed"])
 async def test_a_broken_stream_is_never_taken_for_an_answer(faults, start, fault, after):
@@ -147,7 +146,7 @@ async def test_a_broken_stream_is_never_taken_for_an_answer(faults, start, fault
     assert faults.verdict["passed"], faults.verdict
 
 
-@requirement("providers.openai.live_stall")
+@pytest.mark.requirement("providers.openai.live_stall")
 async def test_a_server_that_falls_silent_ends_in_a_transient_error(faults, start):
     faults.queue({"type": "stream_fault", "kind": "stall", "after_chunks": 3, "stall_seconds": 20})
     async with start(faults.base_url, read_timeout_s=0.5) as stack:
@@ -157,7 +156,7 @@ async def test_a_server_that_falls_silent_ends_in_a_transient_error(faults, star
         assert got.last["error_message"] == "openai stream was silent for too long"
 
 
-@requirement("providers.openai.arguments")
+@pytest.mark.requirement("providers.openai.arguments")
 async def test_malformed_arguments_keep_their_text(faults, start):
     faults.queue({"type": "tool_fault", "kind": "malformed_arguments"})
     async with start(faults.base_url) as stack:
@@ -166,7 +165,7 @@ async def test_malformed_arguments_keep_their_text(faults, start):
     assert got.calls[0]["arguments"]["_raw"]
 
 
-@requirement("providers.openai.live_errors")
+@pytest.mark.requirement("providers.openai.live_errors")
 async def test_a_server_that_is_away_is_a_transient_failure(start, llmock_process):
     async with start("http://127.0.0.1:9/v1") as stack:
         got = await stack.chat("hello", provider="openai", model="m")

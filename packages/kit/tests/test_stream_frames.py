@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from iii_kit.stream_frames import FrameReader, parse_frame, shown_arguments
 
-requirement = pytest.mark.requirement
-
 
 def message(*content: dict) -> dict:
     return {"role": "assistant", "content": list(content), "stop_reason": "end", "model": "m", "provider": "p"}
@@ -28,7 +26,7 @@ def text(value: str) -> dict:
     return {"type": "text", "text": value}
 
 
-@requirement("router.frames.accumulate")
+@pytest.mark.requirement("router.frames.accumulate")
 def test_deltas_are_appended_to_the_newest_block_of_the_last_snapshot():
     reader = read(
         {"type": "start", "partial": message()},
@@ -40,7 +38,7 @@ def test_deltas_are_appended_to_the_newest_block_of_the_last_snapshot():
     assert reader.partial() is not reader.partial()
 
 
-@requirement("router.frames.accumulate")
+@pytest.mark.requirement("router.frames.accumulate")
 def test_a_delta_with_a_snapshot_replaces_what_was_collected():
     reader = read(
         {"type": "text_start", "partial": message(text(""))},
@@ -51,7 +49,7 @@ def test_a_delta_with_a_snapshot_replaces_what_was_collected():
     assert reader.partial() == message(text("abc"))
 
 
-@requirement("router.frames.accumulate")
+@pytest.mark.requirement("router.frames.accumulate")
 def test_end_snapshots_are_authoritative():
     thinking = {"type": "thinking", "text": "why", "signature": "s"}
     reader = read(
@@ -62,7 +60,7 @@ def test_end_snapshots_are_authoritative():
     assert reader.partial() == message(thinking)
 
 
-@requirement("router.frames.accumulate")
+@pytest.mark.requirement("router.frames.accumulate")
 def test_a_delta_without_a_start_opens_its_block():
     reader = read(
         {"type": "text_start", "partial": message(text("a"))},
@@ -72,7 +70,7 @@ def test_a_delta_without_a_start_opens_its_block():
     assert reader.partial() == message(text("a"), {"type": "thinking", "text": "hm"}, text("b"))
 
 
-@requirement("router.frames.calls")
+@pytest.mark.requirement("router.frames.calls")
 def test_argument_text_is_collected_by_call_and_shown_as_far_as_it_goes():
     def call(key: str) -> dict:
         return {"type": "function_call", "id": key, "function_id": "f", "arguments": None}
@@ -92,7 +90,7 @@ def test_argument_text_is_collected_by_call_and_shown_as_far_as_it_goes():
     assert reader.partial()["content"][0]["arguments"] == {"x": 9}
 
 
-@requirement("router.frames.calls")
+@pytest.mark.requirement("router.frames.calls")
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
@@ -117,7 +115,7 @@ json_values = st.recursive(
 )
 
 
-@requirement("router.frames.calls")
+@pytest.mark.requirement("router.frames.calls")
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), json_values, max_size=4), st.data())
 def test_a_cut_argument_text_never_becomes_empty_or_wrong(arguments, data):
     whole = json.dumps(arguments)
@@ -130,7 +128,7 @@ def test_a_cut_argument_text_never_becomes_empty_or_wrong(arguments, data):
         assert all(arguments[key] == value for key, value in shown.items())
 
 
-@requirement("router.frames.skipped")
+@pytest.mark.requirement("router.frames.skipped")
 @pytest.mark.parametrize(
     "item", ["", "{", "[]", "null", '{"type": 5}', '{"delta": "x"}', b"\xff", '{"type":"\\ud800"}']
 )
@@ -141,7 +139,7 @@ def test_a_frame_that_does_not_parse_is_skipped(item):
     assert reader.partial() == message(text("a"))
 
 
-@requirement("router.frames.terminal")
+@pytest.mark.requirement("router.frames.terminal")
 def test_terminal_frames_carry_the_message():
     reader = read({"type": "usage", "usage": {"input": 1}}, {"type": "done", "message": message(text("x"))})
     assert reader.ended == message(text("x"))
@@ -151,7 +149,7 @@ def test_terminal_frames_carry_the_message():
     assert read().partial() is None
 
 
-@requirement("router.frames.accumulate")
+@pytest.mark.requirement("router.frames.accumulate")
 @given(st.lists(st.tuples(st.sampled_from(["text", "thinking"]), st.text(max_size=5)), max_size=12))
 def test_any_interleaving_of_slim_deltas_gives_the_same_texts(deltas):
     reader = read({"type": "start", "partial": message()})

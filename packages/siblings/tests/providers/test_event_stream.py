@@ -10,15 +10,13 @@ from iii_siblings.providers import event_stream
 from iii_siblings.providers.event_stream import EventStream, EventTooLarge
 from iii_siblings.providers.payload import parsed, scrub
 
-requirement = pytest.mark.requirement
-
 
 def read(*chunks: bytes) -> list[bytes]:
     stream = EventStream()
     return [event for chunk in chunks for event in stream.feed(chunk)] + stream.flush()
 
 
-@requirement("providers.sse")
+@pytest.mark.requirement("providers.sse")
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
 def test_lines_end_in_three_ways(newline):
     text = newline.join(
@@ -27,7 +25,7 @@ def test_lines_end_in_three_ways(newline):
     assert read(text) == [b"one", b"two\nthree"]
 
 
-@requirement("providers.sse")
+@pytest.mark.requirement("providers.sse")
 def test_an_event_without_its_blank_line_counts_when_its_lines_are_whole():
     assert read(b"data: a\n") == [b"a"]
     assert read(b"data: a") == []
@@ -35,7 +33,7 @@ def test_an_event_without_its_blank_line_counts_when_its_lines_are_whole():
     assert read(b"data\n\nid: 5\n\n") == [b""]
 
 
-@requirement("providers.sse")
+@pytest.mark.requirement("providers.sse")
 @given(st.data())
 def test_cuts_change_nothing(data):
     payloads = data.draw(
@@ -48,7 +46,7 @@ def test_cuts_change_nothing(data):
     assert read(*chunks) == [payload.encode() for payload in payloads]
 
 
-@requirement("providers.sse")
+@pytest.mark.requirement("providers.sse")
 def test_an_event_without_end_is_bounded(monkeypatch):
     monkeypatch.setattr(event_stream, "MAX_EVENT_BYTES", 100)
     stream = EventStream()
@@ -57,7 +55,7 @@ def test_an_event_without_end_is_bounded(monkeypatch):
         stream.feed(b"x" * 60)
 
 
-@requirement("providers.payload")
+@pytest.mark.requirement("providers.payload")
 def test_values_that_the_bus_refuses_are_made_harmless():
     assert parsed(b'{"a": "\\ud83d\\ude00 \\ud83d"}') == {"a": "\U0001f600 �"}
     assert parsed(b'{"a": "\\ud83d"}') == {"a": "�"}

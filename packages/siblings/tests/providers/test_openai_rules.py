@@ -14,7 +14,6 @@ from iii_siblings.providers.openai.prompt_cache import derived_key
 from iii_siblings.providers.openai.reasoning import effort_for, ladder
 from iii_siblings.providers.openai.responses_body import responses_body
 
-requirement = pytest.mark.requirement
 OFFICIAL = "https://api.openai.com/v1"
 
 
@@ -28,7 +27,7 @@ def body_of(url: str | None = None, environ: dict | None = None, **request):
     return (chat_body if target.mode == "chat" else responses_body)(ready), ready.warnings
 
 
-@requirement("providers.openai.endpoint")
+@pytest.mark.requirement("providers.openai.endpoint")
 @pytest.mark.parametrize(
     ("given", "url", "models", "mode", "official"),
     [
@@ -49,14 +48,14 @@ def test_where_requests_go(given, url, models, mode, official):
     assert target.needs_key is official
 
 
-@requirement("providers.openai.endpoint")
+@pytest.mark.requirement("providers.openai.endpoint")
 @pytest.mark.parametrize("given", ["ftp://h/v1", "not a url", "http://", "http://[bad"])
 def test_what_is_no_url_is_refused(given):
     with pytest.raises(BadUrl):
         endpoint(given)
 
 
-@requirement("providers.openai.reasoning")
+@pytest.mark.requirement("providers.openai.reasoning")
 @pytest.mark.parametrize(
     ("model", "efforts"),
     [
@@ -78,7 +77,7 @@ def test_ladders_of_families(model, efforts):
     assert ladder(model) == tuple(efforts.split())
 
 
-@requirement("providers.openai.reasoning")
+@pytest.mark.requirement("providers.openai.reasoning")
 @pytest.mark.parametrize(
     ("level", "efforts", "chosen"),
     [
@@ -94,7 +93,7 @@ def test_the_nearest_effort(level, efforts, chosen):
     assert effort_for(level, efforts) == chosen
 
 
-@requirement("providers.openai.reasoning")
+@pytest.mark.requirement("providers.openai.reasoning")
 def test_efforts_in_the_bodies():
     assert body_of(thinking_level="xhigh")[0]["reasoning"] == {"effort": "xhigh"}
     body, warnings = body_of(model="gpt-5.1", thinking_level="xhigh")
@@ -110,7 +109,7 @@ def test_efforts_in_the_bodies():
     assert body_of("http://h/v1", model="x", thinking_level="high", model_meta=entry)[0]["reasoning_effort"] == "low"
 
 
-@requirement("providers.openai.cache")
+@pytest.mark.requirement("providers.openai.cache")
 def test_cache_keys():
     assert derived_key("s_conversation") == "3e66265f-70e5-4dda-a97f-4fabfc61b5ed"
     assert body_of(session_id="s_conversation")[0]["prompt_cache_key"] == derived_key("s_conversation")
@@ -120,7 +119,7 @@ def test_cache_keys():
     assert "prompt_cache_key" not in body_of("http://h/v1", **both)[0]
 
 
-@requirement("providers.openai.cache")
+@pytest.mark.requirement("providers.openai.cache")
 def test_retention_and_breakpoints():
     variable = "PROVIDER_OPENAI_CACHE_RETENTION"
     assert body_of()[0]["prompt_cache_retention"] == "24h"
@@ -135,7 +134,7 @@ def test_retention_and_breakpoints():
     assert (flat["role"], flat["content"]) == ("system", [{"type": "input_text", "text": "0\n\n1"}])
 
 
-@requirement("providers.openai.chat_body")
+@pytest.mark.requirement("providers.openai.chat_body")
 def test_a_chat_body():
     call = {"type": "function_call", "id": "c1", "function_id": "a::b", "arguments": {"x": 1}}
     image = {"type": "image", "mime": "image/png", "data": "AAA"}
@@ -204,7 +203,7 @@ def test_a_chat_body():
     }
 
 
-@requirement("providers.openai.chat_body")
+@pytest.mark.requirement("providers.openai.chat_body")
 def test_a_budget_that_says_nothing_is_left_out_at_compatible_servers():
     entry = {"max_output_tokens": 4096}
     assert "max_completion_tokens" not in body_of("http://h/v1", model_meta=entry, max_output_tokens=4096)[0]
@@ -212,7 +211,7 @@ def test_a_budget_that_says_nothing_is_left_out_at_compatible_servers():
     assert body_of(model_meta=entry, max_output_tokens=4096)[0]["max_output_tokens"] == 4096
 
 
-@requirement("providers.openai.responses_body")
+@pytest.mark.requirement("providers.openai.responses_body")
 def test_a_responses_body():
     call = {"type": "function_call", "id": "c1", "function_id": "a::b", "arguments": None}
     messages = [
@@ -234,14 +233,14 @@ def test_a_responses_body():
     assert not {"tools", "reasoning", "max_output_tokens", "prompt_cache_retention"} & set(body)
 
 
-@requirement("providers.openai.odd_schema")
+@pytest.mark.requirement("providers.openai.odd_schema")
 @pytest.mark.parametrize("schema", [None, True, [], "x", {"anyOf": []}, {"type": "string"}, {"properties": 5}])
 def test_an_odd_schema_takes_no_other_function_down(schema):
     shaped = object_schema(schema)
     assert (shaped["type"], isinstance(shaped["properties"], dict)) == ("object", True)
 
 
-@requirement("providers.openai.catalogue")
+@pytest.mark.requirement("providers.openai.catalogue")
 def test_models_of_the_official_host():
     names = ["gpt-5.2", "gpt-5-nano", "gpt-4o", "o3", "o1-pro", "gpt-5-audio", "text-embedding-3", "gpt-7", "davinci"]
     listing = {"data": [{"id": name} for name in names] + [{"id": 5}, "x"]}
@@ -254,7 +253,7 @@ def test_models_of_the_official_host():
     assert not offered("chatgpt-4o-latest")
 
 
-@requirement("providers.openai.catalogue")
+@pytest.mark.requirement("providers.openai.catalogue")
 def test_every_model_of_a_compatible_server():
     listing = {
         "data": [
@@ -269,7 +268,7 @@ def test_every_model_of_a_compatible_server():
     assert entries("openai", {"data": None}, endpoint("http://h/v1")) == []
 
 
-@requirement("providers.openai.errors")
+@pytest.mark.requirement("providers.openai.errors")
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
@@ -292,7 +291,7 @@ def test_error_kinds(status, body, kind):
     assert kind_of(status, body) == kind
 
 
-@requirement("providers.errors.texts")
+@pytest.mark.requirement("providers.errors.texts")
 def test_public_texts():
     texts = {kind: refused("p", kind, 418).text for kind in ("auth_expired", "rate_limited", "context_overflow")}
     assert texts == {
@@ -305,7 +304,7 @@ def test_public_texts():
     assert no_response("p").text == "p request failed before a response; inspect provider logs"
 
 
-@requirement("providers.errors.retry_after")
+@pytest.mark.requirement("providers.errors.retry_after")
 @pytest.mark.parametrize(
     ("headers", "wait"),
     [

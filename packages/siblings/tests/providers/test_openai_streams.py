@@ -16,7 +16,6 @@ from iii_siblings.providers.openai.responses_stream import ResponsesStream
 from iii_siblings.providers.openai.worker import feed
 
 pytestmark = pytest.mark.anyio
-requirement = pytest.mark.requirement
 
 
 class Collected:
@@ -150,7 +149,7 @@ async def play(kind, world, *chunks: bytes) -> tuple[Collected, Emitter]:
     return sink, emitter
 
 
-@requirement("providers.openai.stream")
+@pytest.mark.requirement("providers.openai.stream")
 @pytest.mark.parametrize(("kind", "data"), APIS)
 async def test_a_whole_answer(world, kind, data):
     sink, emitter = await play(kind, world, data)
@@ -166,7 +165,7 @@ async def test_a_whole_answer(world, kind, data):
     assert kinds.index("thinking_end") < kinds.index("text_start")
 
 
-@requirement("providers.openai.stream")
+@pytest.mark.requirement("providers.openai.stream")
 @pytest.mark.parametrize(("kind", "data"), APIS)
 async def test_a_reader_follows_the_frames_to_the_same_answer(world, kind, data):
     sink, _ = await play(kind, world, data)
@@ -177,7 +176,7 @@ async def test_a_reader_follows_the_frames_to_the_same_answer(world, kind, data)
     assert "".join(f["delta"] for f in sink.frames if f["type"] == "text_delta") == "Grüße, world"
 
 
-@requirement("providers.openai.cut")
+@pytest.mark.requirement("providers.openai.cut")
 @pytest.mark.parametrize(("kind", "data"), APIS)
 async def test_an_answer_cut_at_any_byte_is_never_taken_for_a_whole_one(world, kind, data):
     full = {block["type"] + block.get("id", ""): block for block in ANSWER}
@@ -200,7 +199,7 @@ async def test_an_answer_cut_at_any_byte_is_never_taken_for_a_whole_one(world, k
                 assert block["arguments"] == whole or {"_partial", "_raw"} & set(block["arguments"])
 
 
-@requirement("providers.openai.cut")
+@pytest.mark.requirement("providers.openai.cut")
 @pytest.mark.parametrize(("kind", "data"), APIS)
 async def test_chunks_of_any_size_give_the_same_answer(world, kind, data):
     for size in (1, 2, 3, 7, 50, 1000):
@@ -209,7 +208,7 @@ async def test_chunks_of_any_size_give_the_same_answer(world, kind, data):
         assert sink.frames[-1]["message"]["content"] == ANSWER
 
 
-@requirement("providers.openai.arguments")
+@pytest.mark.requirement("providers.openai.arguments")
 @pytest.mark.parametrize(
     ("text", "finish", "arguments"),
     [
@@ -233,7 +232,7 @@ async def test_malformed_arguments_keep_their_text(world, text, finish, argument
     assert message["native_stop_reason"] == finish
 
 
-@requirement("providers.openai.quirks")
+@pytest.mark.requirement("providers.openai.quirks")
 async def test_servers_that_differ(world):
     same_index = chat(
         delta(tool_calls=[call(0, '{"a":1}', id="x", function={"name": "f"})]),
@@ -251,7 +250,7 @@ async def test_servers_that_differ(world):
     assert sink.frames[-1]["message"]["stop_reason"] == "function_call"
 
 
-@requirement("providers.openai.quirks")
+@pytest.mark.requirement("providers.openai.quirks")
 async def test_responses_without_deltas_or_item_ids(world):
     data = chat(
         event("response.output_item.done", item={"type": "message", "content": [{"text": "whole"}]}, output_index=0),
@@ -268,7 +267,7 @@ async def test_responses_without_deltas_or_item_ids(world):
     assert [block["arguments"] for block in content[1:]] == [{"a": 1}, {}]
 
 
-@requirement("providers.openai.stream")
+@pytest.mark.requirement("providers.openai.stream")
 async def test_an_answer_that_ran_into_its_ceiling(world):
     response = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     data = chat(
@@ -282,7 +281,7 @@ async def test_an_answer_that_ran_into_its_ceiling(world):
     assert message["content"][0]["arguments"] == {"a": 1, "_partial": True}
 
 
-@requirement("providers.openai.stream_errors")
+@pytest.mark.requirement("providers.openai.stream_errors")
 @pytest.mark.parametrize(
     ("kind", "chunk", "expected"),
     [
@@ -306,7 +305,7 @@ async def test_errors_inside_a_stream(world, kind, chunk, expected):
     assert "secret" not in json.dumps(error)
 
 
-@requirement("providers.openai.stream")
+@pytest.mark.requirement("providers.openai.stream")
 @pytest.mark.parametrize(
     "chunk", ["null", "[]", "5", '{"choices": null}', '{"choices": [{"delta": {"tool_calls": [5]}}]}']
 )

@@ -13,7 +13,6 @@ from iii_testing.played import Played
 from iii_testing.waiting import driven, until_async
 
 pytestmark = pytest.mark.anyio
-requirement = pytest.mark.requirement
 WRAPPER = {"name": "agent_trigger", "description": "calls", "parameters": {"type": "object"}}
 
 
@@ -40,7 +39,7 @@ def result(text: str, **fields) -> dict:
     return {**message, "content": content, "timestamp": 1, **fields}
 
 
-@requirement("providers.scripted.actions")
+@pytest.mark.requirement("providers.scripted.actions")
 async def test_every_action(stack, world):
     got = await driven(
         world,
@@ -71,7 +70,7 @@ async def test_every_action(stack, world):
     assert world.clock.monotonic() >= 2
 
 
-@requirement("providers.scripted.actions")
+@pytest.mark.requirement("providers.scripted.actions")
 async def test_a_call_takes_the_form_that_is_offered(stack):
     native = {"name": "a::b", "description": "", "parameters": {}}
     call = {"call": {"function": "a::b", "payload": {"x": 1}}}
@@ -81,7 +80,7 @@ async def test_a_call_takes_the_form_that_is_offered(stack):
     assert got.calls[0]["function_id"] == "agent_trigger"
 
 
-@requirement("providers.scripted.steps")
+@pytest.mark.requirement("providers.scripted.steps")
 async def test_the_step_follows_from_the_transcript(stack):
     options = {"scripted": {"steps": [{"emit": [{"text": "one"}]}, {"emit": [{"text": "two"}]}]}}
     texts = []
@@ -92,7 +91,7 @@ async def test_the_step_follows_from_the_transcript(stack):
     assert texts == ["one", "two", "two", "two"]
 
 
-@requirement("providers.scripted.broken")
+@pytest.mark.requirement("providers.scripted.broken")
 async def test_ways_to_break(stack, world):
     got = await stack.script({"text": "a"}, {"error": {"kind": "auth_expired", "message": "no"}})
     assert (got.last["error_kind"], got.last["error_message"], got.text) == ("auth_expired", "no", "a")
@@ -108,7 +107,7 @@ async def test_ways_to_break(stack, world):
     assert (got.response["error"]["kind"], world.clock.monotonic() - before >= 18) == ("rate_limited", True)
 
 
-@requirement("providers.scripted.refused")
+@pytest.mark.requirement("providers.scripted.refused")
 @pytest.mark.parametrize(
     ("script", "text"),
     [
@@ -127,13 +126,13 @@ async def test_a_wrong_script_is_refused_by_its_place(stack, script, text):
     assert got.response["error"]["kind"] == "permanent"
 
 
-@requirement("providers.scripted.refused")
+@pytest.mark.requirement("providers.scripted.refused")
 async def test_a_model_without_a_script_is_refused(stack):
     got = await stack.chat(provider="scripted", model="other")
     assert "has no script" in got.response["error"]["message"]
 
 
-@requirement("providers.scripted.file")
+@pytest.mark.requirement("providers.scripted.file")
 async def test_a_script_named_by_the_catalogue(stack, tmp_path):
     path = tmp_path / "script.json"
     path.write_text(json.dumps({"steps": [{"emit": [{"text": "from a file"}]}]}))
@@ -146,7 +145,7 @@ async def test_a_script_named_by_the_catalogue(stack, tmp_path):
     assert "cannot be read" in got.response["error"]["message"]
 
 
-@requirement("providers.abort")
+@pytest.mark.requirement("providers.abort")
 async def test_an_abort_ends_the_provider_stream_itself(stack):
     request = {"provider_options": {"steps": [{"emit": [{"text": "so far"}, {"hang": True}]}]}, "resolution_key": "k"}
     running = asyncio.create_task(stack.chat(fn="provider::scripted::stream", **request))
@@ -162,7 +161,7 @@ async def test_an_abort_ends_the_provider_stream_itself(stack):
     assert await stack.bus.call("provider::scripted::abort", aborted) == {"aborted": False}
 
 
-@requirement("providers.demo.offered")
+@pytest.mark.requirement("providers.demo.offered")
 async def test_the_demo_is_offered_while_nothing_else_is_configured(stack):
     async def offered() -> bool:
         models = (await stack.bus.call("router::models::list", {"provider": "scripted"}))["models"]
@@ -183,7 +182,7 @@ async def test_the_demo_is_offered_while_nothing_else_is_configured(stack):
     assert (await stack.script({"text": "scripts still run"})).text == "scripts still run"
 
 
-@requirement("providers.demo.loop")
+@pytest.mark.requirement("providers.demo.loop")
 async def test_the_demo_looks_around_uses_the_result_and_says_what_to_try(stack, world):
     first = await driven(world, stack.chat("hello", model="demo", tools=[WRAPPER]))
     assert first.calls[0]["arguments"]["function"] == "engine::functions::list"
@@ -196,7 +195,7 @@ async def test_the_demo_looks_around_uses_the_result_and_says_what_to_try(stack,
     assert "OPENAI_API_KEY" in second.text
 
 
-@requirement("providers.demo.loop")
+@pytest.mark.requirement("providers.demo.loop")
 async def test_the_demo_calls_what_it_is_asked_to(stack, world):
     got = await driven(world, stack.chat('please call demo::add {"a": 1}', model="demo", tools=[WRAPPER]))
     assert got.calls[0]["arguments"]["function"] == "demo::add"
@@ -205,14 +204,14 @@ async def test_the_demo_calls_what_it_is_asked_to(stack, world):
     assert "denied by policy" in (await driven(world, stack.chat(messages, model="demo", tools=[WRAPPER]))).text
 
 
-@requirement("providers.demo.loop")
+@pytest.mark.requirement("providers.demo.loop")
 async def test_the_demo_without_functions_says_so(stack, world):
     got = await driven(world, stack.chat("hi", model="demo"))
     assert got.calls == []
     assert "iii-stack chat" in got.text
 
 
-@requirement("providers.demo.loop")
+@pytest.mark.requirement("providers.demo.loop")
 def test_the_demo_takes_native_functions_and_any_transcript():
     step = demo_step([user("hi")], {"engine::functions::list"})
     assert step.emit[-1].call.function == "engine::functions::list"

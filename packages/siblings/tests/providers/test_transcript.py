@@ -17,8 +17,6 @@ from iii_siblings.providers.openai.endpoint import endpoint
 from iii_siblings.providers.openai.responses_body import responses_body
 from iii_siblings.providers.transcript import INTERRUPTED, whole
 
-requirement = pytest.mark.requirement
-
 
 def user(text: str) -> dict:
     return {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1}
@@ -45,26 +43,26 @@ def shape(messages: list[dict]) -> list[str]:
     return out
 
 
-@requirement("providers.transcript.whole")
+@pytest.mark.requirement("providers.transcript.whole")
 def test_custom_messages_are_dropped_and_results_move_behind_their_call():
     messages = [user("x"), assistant("1", "2"), user("y"), result("2", "two"), {"role": "custom"}, result("1", "one")]
     assert shape(whole(messages)) == ["u:x", "a:1,2", "f:1one", "f:2two", "u:y"]
 
 
-@requirement("providers.transcript.whole")
+@pytest.mark.requirement("providers.transcript.whole")
 def test_the_latest_of_several_results_wins_and_one_without_a_call_is_dropped():
     messages = [assistant("1"), result("1", "old"), result("1", "new"), result("9", "stray")]
     assert shape(whole(messages)) == ["a:1", "f:1new"]
 
 
-@requirement("providers.transcript.whole")
+@pytest.mark.requirement("providers.transcript.whole")
 def test_a_call_without_a_result_gets_one():
     out = whole([assistant("1"), user("go on")])
     assert shape(out) == ["a:1", f"f:1{INTERRUPTED}", "u:go on"]
     assert out[1]["is_error"] is True
 
 
-@requirement("providers.transcript.whole")
+@pytest.mark.requirement("providers.transcript.whole")
 def test_ids_that_repeat_are_told_apart_and_keep_their_own_result():
     messages = [
         assistant("0"),
@@ -83,7 +81,7 @@ def test_ids_that_repeat_are_told_apart_and_keep_their_own_result():
     ]
 
 
-@requirement("providers.transcript.denied")
+@pytest.mark.requirement("providers.transcript.denied")
 def test_a_denied_result_says_so():
     details = {"status": "denied", "denied_by": "policy"}
     out = whole([assistant("1"), result("1", "why", details=details)])
@@ -137,7 +135,7 @@ messages = st.lists(
 )
 
 
-@requirement("providers.transcript.whole")
+@pytest.mark.requirement("providers.transcript.whole")
 @given(messages)
 def test_any_transcript_goes_out_whole(given_messages):
     before = copy.deepcopy(given_messages)
@@ -161,7 +159,7 @@ def test_any_transcript_goes_out_whole(given_messages):
     assert whole(out) == out or any("denied" in str(m.get("details")) for m in out)
 
 
-@requirement("providers.openai.chat_body")
+@pytest.mark.requirement("providers.openai.chat_body")
 @given(messages)
 def test_any_transcript_makes_a_body_that_chat_completions_takes(given_messages):
     request = {"model": "m", "messages": given_messages, "system_prompt": "be good"}
@@ -182,7 +180,7 @@ def test_any_transcript_makes_a_body_that_chat_completions_takes(given_messages)
     assert not open_calls
 
 
-@requirement("providers.openai.responses_body")
+@pytest.mark.requirement("providers.openai.responses_body")
 @given(messages)
 def test_any_transcript_makes_a_body_that_responses_takes(given_messages):
     body = responses_body(prepared({"model": "m", "messages": given_messages}, endpoint(None), {}))
@@ -196,7 +194,7 @@ def test_any_transcript_makes_a_body_that_responses_takes(given_messages):
     )
 
 
-@requirement("providers.names")
+@pytest.mark.requirement("providers.names")
 def test_function_names_go_out_and_come_back():
     names = FunctionNames(["a::b", "my__fn", "dotted.name", "a__b", "x" * 80])
     for function_id in ("a::b", "my__fn", "dotted.name", "a__b", "x" * 80):
@@ -207,7 +205,7 @@ def test_function_names_go_out_and_come_back():
     assert names.decode("other__fn") == "other::fn"
 
 
-@requirement("providers.names")
+@pytest.mark.requirement("providers.names")
 @given(st.lists(st.text(min_size=1, max_size=90), unique=True, max_size=6))
 def test_offered_names_are_legal_and_distinct(offered):
     names = FunctionNames(offered)

@@ -15,10 +15,9 @@ from iii_testing.played import DELTA, DONE, PING, START, TEXT, failed, message, 
 from iii_testing.waiting import driven, until
 
 pytestmark = pytest.mark.anyio
-requirement = pytest.mark.requirement
 
 
-@requirement("router.relay.verbatim")
+@pytest.mark.requirement("router.relay.verbatim")
 async def test_frames_are_passed_on_as_they_came(stack, played):
     odd = '{"delta" : "x",  "type":"text_delta", "unknown": [1]}'
     played.attempts = [[START, TEXT, odd, '{"type":"future_frame","a":1}', DONE]]
@@ -32,7 +31,7 @@ async def test_frames_are_passed_on_as_they_came(stack, played):
     assert await answer == {"ok": True, "provider": "played", "model": "m", "stop_reason": "end"}
 
 
-@requirement("router.relay.held")
+@pytest.mark.requirement("router.relay.held")
 async def test_start_and_usage_wait_for_content_and_pings_do_not(stack, played):
     played.attempts = [[START, usage(input=1), PING, "hang"]]
     channel = await stack.bus.channel()
@@ -46,7 +45,7 @@ async def test_start_and_usage_wait_for_content_and_pings_do_not(stack, played):
     assert (await call)["stop_reason"] == "aborted"
 
 
-@requirement("router.relay.retry")
+@pytest.mark.requirement("router.relay.retry")
 @pytest.mark.parametrize("lost", [[failed("transient")], [START, failed("rate_limited")], [START, usage(input=9)], []])
 async def test_an_attempt_without_content_is_made_again_and_leaves_no_trace(stack, played, world, lost):
     played.attempts = [lost, lost, [START, TEXT, DELTA, DONE]]
@@ -58,7 +57,7 @@ async def test_an_attempt_without_content_is_made_again_and_leaves_no_trace(stac
     assert len(refs) == 3
 
 
-@requirement("router.relay.retry")
+@pytest.mark.requirement("router.relay.retry")
 async def test_retries_end_after_the_configured_number(stack, played, world):
     played.attempts = [[START, failed("transient")]]
     before = world.clock.monotonic()
@@ -74,7 +73,7 @@ async def test_retries_end_after_the_configured_number(stack, played, world):
     }
 
 
-@requirement("router.relay.no_retry")
+@pytest.mark.requirement("router.relay.no_retry")
 @pytest.mark.parametrize("kind", ["permanent", "auth_expired", "context_overflow"])
 async def test_other_errors_are_passed_on_at_once(stack, played, kind):
     codes = {
@@ -89,7 +88,7 @@ async def test_other_errors_are_passed_on_at_once(stack, played, kind):
     assert len(played.requests) == 1
 
 
-@requirement("router.relay.no_retry")
+@pytest.mark.requirement("router.relay.no_retry")
 @pytest.mark.parametrize("end", [[failed("transient")], []])
 async def test_nothing_is_retried_after_content(stack, played, end):
     played.attempts = [[START, TEXT, DELTA, *end]]
@@ -99,7 +98,7 @@ async def test_nothing_is_retried_after_content(stack, played, end):
     assert got.response["error"]["kind"] == "transient"
 
 
-@requirement("router.relay.retry_after")
+@pytest.mark.requirement("router.relay.retry_after")
 async def test_the_wait_that_a_provider_names_is_kept(stack, played, world):
     played.attempts = [[failed("rate_limited", retry_after_ms=40_000)], [START, TEXT, DONE]]
     before = world.clock.monotonic()
@@ -108,7 +107,7 @@ async def test_the_wait_that_a_provider_names_is_kept(stack, played, world):
     assert world.clock.monotonic() - before >= 40
 
 
-@requirement("router.relay.retry_after")
+@pytest.mark.requirement("router.relay.retry_after")
 async def test_a_wait_that_is_too_long_is_left_to_the_caller(stack, played):
     played.attempts = [[failed("rate_limited", retry_after_ms=3_600_000)]]
     got = await stack.chat(provider="played")
@@ -116,7 +115,7 @@ async def test_a_wait_that_is_too_long_is_left_to_the_caller(stack, played):
     assert len(played.requests) == 1
 
 
-@requirement("router.relay.incomplete")
+@pytest.mark.requirement("router.relay.incomplete")
 async def test_a_stream_without_an_end_keeps_its_text_in_the_error(stack, played):
     played.attempts = [[START, TEXT, DELTA]]
     got = await stack.chat(provider="played")
@@ -126,7 +125,7 @@ async def test_a_stream_without_an_end_keeps_its_text_in_the_error(stack, played
     assert got.response["error"]["code"] == "router/stream_incomplete"
 
 
-@requirement("router.relay.idle")
+@pytest.mark.requirement("router.relay.idle")
 async def test_a_silent_stream_ends_and_its_provider_is_stopped(stack, played, world):
     played.attempts = [[START, TEXT, "hang"]]
     before = world.clock.monotonic()
@@ -139,7 +138,7 @@ async def test_a_silent_stream_ends_and_its_provider_is_stopped(stack, played, w
     assert len(played.requests) == 1
 
 
-@requirement("router.relay.total")
+@pytest.mark.requirement("router.relay.total")
 async def test_the_whole_time_is_bounded_though_pings_come(stack, world):
     bus = stack.engine.attach("provider-steady")
     gone: list[BusError] = []
@@ -164,7 +163,7 @@ async def test_the_whole_time_is_bounded_though_pings_come(stack, world):
     assert got.response["error"]["kind"] == "transient"
 
 
-@requirement("router.relay.abort")
+@pytest.mark.requirement("router.relay.abort")
 async def test_an_abort_ends_the_stream_with_what_there_is(stack, played):
     played.attempts = [[START, TEXT, usage(input=5), DELTA, "hang"]]
     running = asyncio.create_task(stack.chat(provider="played", request_id="r"))
@@ -187,7 +186,7 @@ async def test_an_abort_ends_the_stream_with_what_there_is(stack, played):
     assert again.text == "free again"
 
 
-@requirement("router.relay.abort")
+@pytest.mark.requirement("router.relay.abort")
 async def test_an_abort_is_heard_while_waiting_for_the_next_attempt(stack, played, world):
     played.attempts = [[failed("transient")]]
     running = asyncio.create_task(stack.chat(provider="played", request_id="r"))
@@ -197,7 +196,7 @@ async def test_an_abort_is_heard_while_waiting_for_the_next_attempt(stack, playe
     assert (got.kinds, got.last["stop_reason"]) == (["done"], "aborted")
 
 
-@requirement("router.relay.gone")
+@pytest.mark.requirement("router.relay.gone")
 async def test_a_caller_that_leaves_stops_the_provider(stack, played):
     played.attempts = [[START, TEXT, *[DELTA] * 500, "hang"]]
     channel = await stack.bus.channel(4)
@@ -210,7 +209,7 @@ async def test_a_caller_that_leaves_stops_the_provider(stack, played):
     assert played.aborted == ["r"]
 
 
-@requirement("router.relay.setup")
+@pytest.mark.requirement("router.relay.setup")
 @pytest.mark.parametrize(
     ("error", "kind", "attempts"),
     [
@@ -227,7 +226,7 @@ async def test_a_call_that_does_not_start_ends_in_an_error(stack, played, world,
     assert len(played.requests) == attempts
 
 
-@requirement("router.relay.unavailable")
+@pytest.mark.requirement("router.relay.unavailable")
 async def test_a_provider_without_its_function_is_unavailable(stack, played):
     events: list[dict] = []
     await stack.bus.call("router::provider::register", {"id": "ghost"})
@@ -246,7 +245,7 @@ async def test_a_provider_without_its_function_is_unavailable(stack, played):
     await until(lambda: any(event.get("op") == "unavailable" for event in events))
 
 
-@requirement("router.relay.cost")
+@pytest.mark.requirement("router.relay.cost")
 async def test_cost_is_filled_in_where_a_rate_is_known(stack, played):
     model = {"id": "m", "provider": "played", "context_window": 10, "max_output_tokens": 5}
     pricing = {"input": 2, "output": 10, "cache_read": 0.5}
@@ -265,7 +264,7 @@ async def test_cost_is_filled_in_where_a_rate_is_known(stack, played):
     assert (await stack.chat(model="m")).response["usage"] == {"reasoning": 3}
 
 
-@requirement("router.relay.in_progress")
+@pytest.mark.requirement("router.relay.in_progress")
 async def test_one_request_id_streams_once(stack, played):
     played.attempts = [[START, TEXT, "hang"]]
     running = asyncio.create_task(stack.chat(provider="played", request_id="r"))
@@ -277,7 +276,7 @@ async def test_one_request_id_streams_once(stack, played):
     assert (await running).response["ok"] is True
 
 
-@requirement("router.drain")
+@pytest.mark.requirement("router.drain")
 async def test_a_drain_ends_streams_and_refuses_more(stack, played):
     played.attempts = [[START, TEXT, "hang"]]
     running = asyncio.create_task(stack.chat(provider="played"))
@@ -288,7 +287,7 @@ async def test_a_drain_ends_streams_and_refuses_more(stack, played):
     assert (await stack.chat(provider="played")).error.matches("router/capacity_exceeded")
 
 
-@requirement("router.complete")
+@pytest.mark.requirement("router.complete")
 async def test_complete_answers_as_a_whole(stack, played, world):
     played.attempts = [[START, failed("transient")], [START, TEXT, DONE]]
     request = {"model": "m", "provider": "played", "messages": []}

@@ -18,7 +18,6 @@ from iii_testing.played import DONE, START, TEXT, Played
 from iii_testing.waiting import driven, until
 
 pytestmark = pytest.mark.anyio
-requirement = pytest.mark.requirement
 
 
 def entry(model: str, **fields) -> dict:
@@ -38,7 +37,7 @@ async def configure(stack, **values) -> None:
     await until(lambda: stack.router._providers.settings == read_settings(values))
 
 
-@requirement("router.request.refused")
+@pytest.mark.requirement("router.request.refused")
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -67,7 +66,7 @@ async def test_a_refused_request_is_told_on_the_channel_and_by_the_call(stack, p
     assert played.requests == []
 
 
-@requirement("router.request.refused")
+@pytest.mark.requirement("router.request.refused")
 @pytest.mark.parametrize("ref", [None, 5, {}, {"channel_id": "x", "access_key": "y", "direction": "write"}])
 async def test_a_request_without_a_channel_is_refused(stack, ref):
     request = {"model": "m", "messages": [], "writer_ref": ref}
@@ -76,7 +75,7 @@ async def test_a_request_without_a_channel_is_refused(stack, ref):
     assert caught.value.matches("router/invalid_request")
 
 
-@requirement("router.request.passed_on")
+@pytest.mark.requirement("router.request.passed_on")
 async def test_the_provider_gets_what_concerns_it(stack, played):
     await reconcile(played, entry("m", max_output_tokens=50))
     played.attempts = [[START, TEXT, DONE]]
@@ -103,7 +102,7 @@ async def test_the_provider_gets_what_concerns_it(stack, played):
     assert played.requests[1]["resolution_key"]
 
 
-@requirement("router.routing")
+@pytest.mark.requirement("router.routing")
 async def test_the_order_of_routing(stack, played):
     other = await Played(stack.engine.attach("provider-other"), "other").register()
     await reconcile(played, entry("mine"), entry("shared"))
@@ -128,7 +127,7 @@ async def test_the_order_of_routing(stack, played):
     assert await stack.bus.call("router::route", {"model": "mine"}) == {"provider": "played", "candidates": ["played"]}
 
 
-@requirement("router.structured_output")
+@pytest.mark.requirement("router.structured_output")
 async def test_structured_output_needs_a_model_that_has_it(stack, played):
     await reconcile(played, entry("plain"), entry("shaped", supports_structured_output=True))
     played.attempts = [[START, TEXT, DONE]]
@@ -139,7 +138,7 @@ async def test_structured_output_needs_a_model_that_has_it(stack, played):
     assert played.requests[-1]["response_format"] == form
 
 
-@requirement("router.configured")
+@pytest.mark.requirement("router.configured")
 async def test_a_provider_without_its_key_is_refused_by_name(tmp_path, world):
     async with model_stack(tmp_path, world, {"SOME_KEY": "  "}) as stack:
         keyed = await Played(stack.engine.attach("provider-k"), "keyed").register(credential_env_var="SOME_KEY")
@@ -165,7 +164,7 @@ async def test_a_provider_without_its_key_is_refused_by_name(tmp_path, world):
         }
 
 
-@requirement("router.resolve")
+@pytest.mark.requirement("router.resolve")
 async def test_keys_of_the_environment_come_second(tmp_path, world):
     async with model_stack(tmp_path, world, {"SOME_KEY": " from env "}) as stack:
         keyed = await Played(stack.engine.attach("k"), "keyed").register(
@@ -185,7 +184,7 @@ async def test_keys_of_the_environment_come_second(tmp_path, world):
         assert (resolved["source"], resolved["credential"]) == ("config", credential)
 
 
-@requirement("router.registration.token")
+@pytest.mark.requirement("router.registration.token")
 async def test_only_the_token_of_a_registration_speaks_for_it(stack, played):
     calls = {
         "router::provider::register": {"id": "played"},
@@ -206,7 +205,7 @@ async def test_only_the_token_of_a_registration_speaks_for_it(stack, played):
         await stack.bus.call("router::provider::resolve", {"id": "played", "token": played.token})
 
 
-@requirement("router.registration.kept")
+@pytest.mark.requirement("router.registration.kept")
 async def test_registrations_and_models_are_known_after_a_restart(tmp_path, world):
     async with model_stack(tmp_path, world) as stack:
         played = await Played(stack.engine.attach("provider-played")).register(display_name="Played")
@@ -222,7 +221,7 @@ async def test_registrations_and_models_are_known_after_a_restart(tmp_path, worl
     assert token.encode() not in stored
 
 
-@requirement("router.registration.kept")
+@pytest.mark.requirement("router.registration.kept")
 def test_tables_of_a_newer_version_are_refused(tmp_path):
     newer = type(router.FAMILY)(router.FAMILY.name, (*router.FAMILY.migrations, ()))
     SqliteStore(tmp_path / "x.db", [newer]).close()
@@ -230,7 +229,7 @@ def test_tables_of_a_newer_version_are_refused(tmp_path):
         SqliteStore(tmp_path / "x.db", [router.FAMILY])
 
 
-@requirement("router.status")
+@pytest.mark.requirement("router.status")
 async def test_a_provider_reports_on_itself(stack, played, world):
     failure = {"code": "c", "kind": "transient", "message": "m", "retryable": True, "attempts": 1}
     report = {"id": "played", "token": played.token}
@@ -248,7 +247,7 @@ async def test_a_provider_reports_on_itself(stack, played, world):
     assert (diagnostic["catalog_state"], diagnostic["credential_state"]) == ("error", "ready")
 
 
-@requirement("router.models")
+@pytest.mark.requirement("router.models")
 async def test_the_catalogue_answers(stack, played):
     speech = entry("voice", speech={"modality": "tts"})
     await reconcile(played, entry("a", supports_tools=True), entry("b"), speech)
@@ -275,7 +274,7 @@ async def test_the_catalogue_answers(stack, played):
     }
 
 
-@requirement("router.models")
+@pytest.mark.requirement("router.models")
 @pytest.mark.parametrize(
     ("capability", "fields", "expected"),
     [
@@ -295,7 +294,7 @@ def test_capabilities(capability, fields, expected):
     assert supports(None, capability) is False
 
 
-@requirement("router.budget")
+@pytest.mark.requirement("router.budget")
 @pytest.mark.parametrize(
     ("model", "asked", "configured", "expected"),
     [
@@ -313,7 +312,7 @@ def test_output_budgets(model, asked, configured, expected):
     assert output_budget(model, asked, configured, 32_000) == expected
 
 
-@requirement("router.relay.cost")
+@pytest.mark.requirement("router.relay.cost")
 def test_unknown_rates_leave_the_cost_absent():
     assert with_cost({"input": 5}, None) is None
     assert with_cost({"input": 5}, {"output": 3}) is None
@@ -326,7 +325,7 @@ def test_unknown_rates_leave_the_cost_absent():
     }
 
 
-@requirement("router.count_tokens")
+@pytest.mark.requirement("router.count_tokens")
 async def test_tokens_are_counted_by_the_provider_or_estimated(stack, played):
     async def count(request, _):
         assert request["model"] == "m"
@@ -348,7 +347,7 @@ async def test_tokens_are_counted_by_the_provider_or_estimated(stack, played):
     }
 
 
-@requirement("router.system_prompt")
+@pytest.mark.requirement("router.system_prompt")
 async def test_system_prompts_of_providers(stack):
     await Played(stack.engine.attach("p"), "prompted").register(system_prompt="own")
     ask = stack.bus.call
@@ -361,7 +360,7 @@ async def test_system_prompts_of_providers(stack):
     assert (await ask("router::system_prompt::get", {}))["system_prompt"] == "set"
 
 
-@requirement("router.configuration")
+@pytest.mark.requirement("router.configuration")
 async def test_settings_apply_at_once_and_a_bad_value_keeps_the_old(stack, played):
     stored = await stack.bus.call("configuration::get", {"id": "llm-router"})
     assert stored["value"] == ENTRY.initial
@@ -374,7 +373,7 @@ async def test_settings_apply_at_once_and_a_bad_value_keeps_the_old(stack, playe
     assert stack.router._providers.settings.settings.retry_max == 0
 
 
-@requirement("router.events")
+@pytest.mark.requirement("router.events")
 async def test_changes_are_told(stack, played):
     heard: list[dict] = []
 
@@ -403,7 +402,7 @@ async def test_changes_are_told(stack, played):
     await until(lambda: len(heard) > before)
 
 
-@requirement("router.secrets")
+@pytest.mark.requirement("router.secrets")
 async def test_keys_appear_in_no_answer_frame_or_log(tmp_path, world, caplog, capsys):
     key = "sk-very-secret-0123456789"
     environ = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
