@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iii_harness.decide.growing_window import GrowingWindow
 from iii_harness.decide.window import Window, messages_of, window
 from iii_harness.ports import Item
+from iii_kit.encoding import copy
 
 
 def said(entry_id, text="hi"):
@@ -158,3 +160,47 @@ def test_what_was_sent_once_stays_the_beginning_of_every_later_request(log):
 
 def _orders(written, index):
     return [order for order in written if order.entry_id == f"o{index}"]
+
+
+@pytest.mark.requirement("loop.window.orphans")
+def test_a_call_id_of_an_earlier_turn_answers_no_later_call():
+    path = [said("u"), replied("a", "c1"), answered("c1"), replied("b"), said("v"), replied("c", "c1")]
+    messages = messages_of(of(path).entries)
+    assert [m["role"] for m in messages][-2:] == ["assistant", "function_result"]
+    assert messages[-1]["details"] == {"error": "interrupted"}
+    assert ids(of([*path[:5], replied("own", "c1")])) == ["u", "a", "r_c1", "b", "v"]
+
+
+odd = st.sampled_from(
+    [
+        said("late"),
+        replied("own", "c9"),
+        answered("c9"),
+        replied("x", "c8"),
+        noticed("n9", "note"),
+        order("o9", "a0", "late"),
+        Item("k9", custom_type="compaction", data={"summary": "s", "tail_start_entry_id": "a0"}),
+        Item("e9", custom_type="error", data={}),
+    ]
+)
+
+
+@pytest.mark.requirement("loop.window.grows")
+@given(
+    logs(),
+    st.lists(st.tuples(st.integers(0, 20), odd), max_size=3),
+    st.lists(st.integers(0, 30), max_size=4),
+    st.integers(0, 9),
+)
+def test_a_window_that_grows_equals_one_made_anew(log, extras, cuts, first):
+    path = list(log[0])
+    for at, item in extras:
+        path.insert(min(at, len(path)), item)
+    growing, seen = GrowingWindow(), []
+    watermark = path[first].entry_id if first < len(path) else None
+    for end in sorted({min(cut, len(path)) for cut in cuts} | {len(path)}):
+        seen += path[len(seen) : end]
+        anew = window(seen, own_reply="own", watermark=watermark)
+        messages, move = growing.of(seen, own_reply="own", watermark=watermark)
+        assert (copy(messages), move) == (messages_of(anew.entries), anew.move)
+        watermark = seen[-1].entry_id if seen else None

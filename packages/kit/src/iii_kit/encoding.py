@@ -59,12 +59,14 @@ def exchanged(value: Any) -> tuple[bytes, Any]:
     try:
         data = _encode(value)
         fresh = _decode(data)
-        if fresh == value and data.count(b"{") + data.count(b"[") <= MAX_DEPTH and len(data) <= MAX_BYTES:
-            return data, fresh
     except (ValueError, TypeError, OverflowError, RecursionError):
-        pass
-    data = encode(value)
-    return data, _decode(data)
+        data = encode(value)
+        return data, _decode(data)
+    flat = data.count(b"{") + data.count(b"[") <= MAX_DEPTH
+    if len(data) > MAX_BYTES or not ((flat and fresh == value) or _is_plain(value, 0)):
+        data = encode(value)
+        fresh = _decode(data)
+    return data, fresh
 
 
 def stored(value: Any) -> str:

@@ -59,46 +59,53 @@ def window(path: Sequence[Item], *, own_reply: str, watermark: str | None) -> Wi
 
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
-    """The messages to send, with every call answered: orphans get a synthetic result in this copy alone (12.8)."""
-    answered = {e.message.get("function_call_id") for e in entries if e.message.get("role") == "function_result"}
-    last_reply = max((i for i, e in enumerate(entries) if e.message.get("role") == "assistant"), default=-1)
+    """The messages to send, with every call answered: orphans get a synthetic result in this copy alone (12.8).
+
+    A result answers the reply before it, never an earlier one: providers use the same call id again in another turn.
+    """
     messages: list[Message] = []
-    for index, entry in enumerate(entries):
-        messages.append(entry.message)
-        if entry.message.get("role") == "assistant":
-            for call in calls_of(entry.message.get("content")):
-                if call.get("id") not in answered:
-                    messages.append(_orphan(call, entry.message, last=index == last_reply))
+    answered: set[Any] = set()
+    last = True
+    for entry in reversed(entries):
+        message = entry.message
+        role = message.get("role")
+        if role == "function_result":
+            answered.add(message.get("function_call_id"))
+        elif role == "assistant":
+            calls = calls_of(message.get("content"))
+            missing = [_orphan(call, message, last=last) for call in calls if call.get("id") not in answered]
+            messages.extend(reversed(missing))
+            answered, last = set[Any](), False
+        messages.append(message)
+    messages.reverse()
     return messages
+
+
+def message_of(item: Item) -> Message | None:
+    """What an entry gives the model: its message without files, a replayed notice, or nothing."""
+    message = item.message
+    if message is None:
+        sent = _field(item.data, "message") if item.custom_type == NOTICE else None
+        return cast("Message", sent) if isinstance(sent, dict) else None
+    return None if message.get("role") == "custom" else _without_files(message)
 
 
 def _logged(path: Sequence[Item], own_reply: str) -> list[Entry]:
     """Messages and replayed notices in log order, without what no model is sent."""
-    answered: set[Any] | None = None
     entries: list[Entry] = []
-    for item in path:
-        message = item.message
+    for index, item in enumerate(path):
+        message = message_of(item)
         if message is None:
-            sent = _field(item.data, "message") if item.custom_type == NOTICE else None
-            if isinstance(sent, dict):
-                entries.append(Entry(item.entry_id, cast("Message", sent)))
             continue
-        if message.get("role") == "custom":
+        if item.entry_id == own_reply and not _has_result(message, path[index + 1 :]):
             continue
-        if item.entry_id == own_reply:
-            answered = _answered(path) if answered is None else answered
-            if not any(call.get("id") in answered for call in calls_of(message.get("content"))):
-                continue
-        entries.append(Entry(item.entry_id, _without_files(message)))
+        entries.append(Entry(item.entry_id, message))
     return entries
 
 
-def _answered(path: Sequence[Item]) -> set[Any]:
-    return {
-        item.message.get("function_call_id")
-        for item in path
-        if item.message is not None and item.message.get("role") == "function_result"
-    }
+def _has_result(reply: Message, behind: Sequence[Item]) -> bool:
+    calls = {call.get("id") for call in calls_of(reply.get("content"))}
+    return any(item.message is not None and item.message.get("function_call_id") in calls for item in behind)
 
 
 def _without_files(message: Message) -> Message:
@@ -172,23 +179,19 @@ def _late_arrivals(path: Sequence[Item], entries: list[Entry], watermark: str | 
     if answered != calls:
         return None
     behind = _ids_behind(path, watermark)
-    if behind is None:
+    if not behind:
         return None
-    late = tuple(
-        entry.entry_id
-        for index, entry in enumerate(entries[:end])
-        if index > 0 and entry.message.get("role") == "user" and entry.entry_id in behind
-    )
+    late = tuple(entry.entry_id for index, entry in enumerate(entries[:end]) if index > 0 and entry.entry_id in behind)
     return Move(entries[end].entry_id, late) if late else None
 
 
 def _ids_behind(path: Sequence[Item], watermark: str) -> set[str] | None:
-    """Ids of the message entries behind the watermark, or None when it left the path."""
+    """Ids of the user messages behind the watermark, or None when it left the path."""
     behind: set[str] = set()
     for item in reversed(path):
         if item.entry_id == watermark:
             return behind
-        if item.message is not None:
+        if item.message is not None and item.message.get("role") == "user":
             behind.add(item.entry_id)
     return None
 

@@ -6,9 +6,10 @@ Bounded by sessions; a session's path is dropped when its turn ends, when a step
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+from iii_harness.decide.growing_window import GrowingWindow
 from iii_harness.errors import dependency
 from iii_harness.ports import Item
 from iii_kit.bus import Caller, Json, Opts
@@ -24,15 +25,23 @@ CACHED = 1024
 MESSAGES = "session::messages"
 
 
+class Path(list[Item]):
+    """The entries of one session, oldest first, and the window made of them so far."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        super().__init__(items)
+        self.window = GrowingWindow()
+
+
 class Paths:
     """The active path of each running session."""
 
     def __init__(self, bus: Caller, opts: Callable[[], Opts]) -> None:
         self._bus = bus
         self._opts = opts
-        self._known: OrderedDict[str, list[Item]] = OrderedDict()
+        self._known: OrderedDict[str, Path] = OrderedDict()
 
-    async def load(self, session_id: str) -> list[Item]:
+    async def load(self, session_id: str) -> Path:
         """The path up to its leaf, oldest first. The list grows with the next load: copy nothing, keep no index."""
         known = self._known.get(session_id)
         if known:
@@ -43,7 +52,7 @@ class Paths:
                     raise
                 known = None
         if not known:
-            known = await self._after(session_id, None)
+            known = Path(await self._after(session_id, None))
         self._known[session_id] = known
         self._known.move_to_end(session_id)
         if len(self._known) > CACHED:
@@ -60,7 +69,7 @@ class Paths:
         except BusError as error:
             if isinstance(error, EpochEnded) or not error.matches("session/invalid_cursor"):
                 raise
-            seen = {item.entry_id for item in self._known.get(session_id, [])}
+            seen = {item.entry_id for item in self._known.get(session_id, ())}
             items = await self._after(session_id, None)
             return any(
                 i.message is not None and i.message.get("role") == "user" and i.entry_id not in seen for i in items

@@ -13,8 +13,8 @@ import msgspec
 from iii_harness.decide import entry_ids
 from iii_harness.decide.core import notice_message
 from iii_harness.decide.decision import Ready
-from iii_harness.decide.window import NOTICE, messages_of, window
-from iii_harness.ports import Gate, Item, Message, Notice, Surface
+from iii_harness.decide.window import NOTICE
+from iii_harness.ports import Gate, Item, Notice, Surface
 from iii_harness.record import TurnRecord
 from iii_harness.shell.parts import Parts
 from iii_harness.shell.paths import Paths
@@ -43,14 +43,14 @@ class Preparation:
         own_reply = entry_ids.assistant(record.turn_id, record.step)
         begun = any(item.entry_id == own_reply for item in path)
         notices = () if begun else _untold(record, surface, path)
-        view = window(path, own_reply=own_reply, watermark=record.watermark_entry_id)
+        messages, move = path.window.of(path, own_reply=own_reply, watermark=record.watermark_entry_id)
         now_ms = self._parts.world.clock.now_ms()
-        messages = [*messages_of(view.entries), *(notice_message(notice.text, now_ms) for _, notice in notices)]
+        messages += [notice_message(notice.text, now_ms) for _, notice in notices]
         ready = Ready(
             sendable=bool(messages),
             runtime_context=surface.runtime_context,
             notices=notices,
-            move=view.move,
+            move=move,
             acknowledged=surface.acknowledged,
             at_ms=now_ms,
         )
@@ -74,7 +74,7 @@ def _untold(record: TurnRecord, surface: Surface, path: Sequence[Item]) -> tuple
     )
 
 
-def _request(record: TurnRecord, surface: Surface, messages: list[Message]) -> dict[str, Any]:
+def _request(record: TurnRecord, surface: Surface, messages: list[Any]) -> dict[str, Any]:
     options = record.options
     request: dict[str, Any] = {
         "request_id": record.request_id,
