@@ -214,6 +214,11 @@ class Router:
         return {"ok": True}
 
     async def _status(self, request: shapes.StatusRequest, _: Invocation) -> Json:
-        row = self._providers.registry.authorize(request.id, request.token)
-        report = self._providers.registry.report(row, request.model_dump(exclude_unset=True))
+        registry = self._providers.registry
+        row = registry.authorize(request.id, request.token)
+        own = self._providers.settings.provider(request.id)
+        before = registry.configured(row, own)
+        report = registry.report(row, request.model_dump(exclude_unset=True))
+        if registry.configured(row, own) != before:
+            self._providers.changed(request.id, "register")
         return {"ok": True, "diagnostic": report}
