@@ -6,6 +6,7 @@ They are functions of turn, step and call, so that a repeated append changes not
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -15,6 +16,7 @@ _RESERVED = re.compile(
 )
 
 
+@lru_cache(8192)
 def safe(part: str) -> str:
     """A part supplied by a caller or a provider, with every other character as `_`."""
     return _UNSAFE.sub("_", part)
