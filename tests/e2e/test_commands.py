@@ -117,7 +117,14 @@ def test_errors_are_one_object_on_stdout_with_exit_1(stack: StackProcess) -> Non
 
 @pytest.mark.requirement("stack.cli.usage")
 def test_wrong_usage_exits_with_2(stack: StackProcess) -> None:
-    for command in (("show",), ("sessions", "--nope"), ("sessions", "--status", "odd"), ("nonsense",)):
+    for command in (
+        ("show",),
+        ("sessions", "--nope"),
+        ("sessions", "--status", "odd"),
+        ("nonsense",),
+        ("up", "--port", "99999"),
+        ("call", "a::b", "--timeout", "0"),
+    ):
         assert stack.cli(*command).returncode == 2, command
 
 

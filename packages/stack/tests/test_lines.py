@@ -20,6 +20,7 @@ def test_every_line_is_whole_and_nothing_but_spaces_is_lost(pieces: list[str], w
     assert all(line.endswith("\n") and line.count("\n") == 1 for line in written)
     said = "".join(pieces)
     assert "".join(written).replace(" ", "").replace("\n", "") == said.replace(" ", "").replace("\n", "")
+    assert all(len(line) <= width + 1 for line in written)
 
 
 def test_a_long_line_is_broken_between_words_while_it_grows() -> None:
@@ -32,3 +33,11 @@ def test_a_long_line_is_broken_between_words_while_it_grows() -> None:
     assert written[1:] == ["five six\n"]
     lines("x" * 45)
     assert written[2:] == ["x" * 20 + "\n", "x" * 20 + "\n"]
+
+
+def test_a_line_that_ends_in_a_later_piece_is_broken_between_words_too() -> None:
+    written: list[str] = []
+    lines = Lines(written.append, lambda: 20)
+    lines("it will be in the li")
+    lines("st;\n")
+    assert written == ["it will be in the\n", "list;\n"]

@@ -25,6 +25,11 @@ def locate(given: Path | None = None) -> Path:
     named = os.environ.get(VARIABLE, "").strip()
     if named:
         return Path(named).expanduser().absolute()
+    return usual()
+
+
+def usual() -> Path:
+    """The user's data directory: where every command looks when nothing else is said."""
     import platformdirs
 
     return Path(platformdirs.user_data_dir("iii-stack", appauthor=False))

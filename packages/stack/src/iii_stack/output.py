@@ -14,7 +14,10 @@ from iii_stack.errors import StackError
 if TYPE_CHECKING:
     from rich.console import Console
 
-AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print exactly what the bus answered, as JSON.")]
+AsJson = Annotated[
+    bool,
+    Parameter(name="--json", negative=(), show_default=False, help="Print exactly what the bus answered, as JSON."),
+]
 """The option of every command that reads."""
 
 

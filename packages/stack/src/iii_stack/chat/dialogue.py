@@ -26,10 +26,9 @@ async def converse(conversation: Conversation, model: ModelChoice | None, policy
             stack.enter_context(patch_stdout(raw=True))
         _greet(conversation, model)
         try:
-            async for line in _typed() if sys.stdin.isatty() else _piped():
+            async for line in _typed(dialogue) if sys.stdin.isatty() else _piped():
                 await dialogue.say(line)
         except KeyboardInterrupt:
-            await dialogue.interrupt()
             return INTERRUPTED
         return await dialogue.end()
 
@@ -59,11 +58,14 @@ class Dialogue:
         if self._following is None or self._following.done():
             self._following = asyncio.create_task(self._follow())
 
-    async def interrupt(self) -> None:
-        """Stop the turn that runs and wait for its end."""
-        if self._following is not None and not self._following.done():
-            await self._conversation.stop()
-            await asyncio.wait({self._following}, timeout=STOP_S)
+    async def interrupt(self) -> bool:
+        """Stop the turn that runs and wait for its end; False when none runs."""
+        if self._following is None or self._following.done():
+            return False
+        await self._conversation.stop()
+        await asyncio.wait({self._following}, timeout=STOP_S)
+        self._code = INTERRUPTED
+        return True
 
     async def end(self) -> int:
         """No more lines: wait for the turn that runs."""
@@ -85,7 +87,8 @@ def _greet(conversation: Conversation, model: ModelChoice | None) -> None:
     )
 
 
-async def _typed() -> AsyncGenerator[str]:
+async def _typed(dialogue: Dialogue) -> AsyncGenerator[str]:
+    """Lines of the prompt. Ctrl-C stops the turn that runs; where none runs, it ends the conversation."""
     from prompt_toolkit import PromptSession
 
     prompt: PromptSession[str] = PromptSession("you> ")
@@ -94,6 +97,9 @@ async def _typed() -> AsyncGenerator[str]:
             yield await prompt.prompt_async()
         except EOFError:
             return
+        except KeyboardInterrupt:
+            if not await dialogue.interrupt():
+                raise
 
 
 async def _piped() -> AsyncGenerator[str]:

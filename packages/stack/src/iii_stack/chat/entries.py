@@ -24,6 +24,9 @@ SPOKEN: dict[str, tuple[str, ...]] = {
 
 WIDTH = 200
 
+SPOKEN_WIDTH = 600
+"""What is meant for people is cut later: the end of an error often says what to do."""
+
 
 class CallLine(NamedTuple):
     """A call as it is shown."""
@@ -53,7 +56,9 @@ def custom_line(custom: dict[str, Any]) -> str:
     kind, data = custom["custom_type"], custom["data"]
     said = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     spoken = dict.fromkeys(str(said[key]) for key in SPOKEN.get(kind, ()) if said.get(key))
-    return f"[{kind}] {short(' · '.join(spoken) or json.dumps(data, ensure_ascii=False))}"
+    if spoken:
+        return f"[{kind}] {short(' · '.join(spoken), SPOKEN_WIDTH)}"
+    return f"[{kind}] {short(json.dumps(data, ensure_ascii=False))}"
 
 
 def text_of(content: list[dict[str, Any]]) -> str:

@@ -17,10 +17,15 @@ class Lines:
         """Take a piece; what is no whole line yet waits for more."""
         *whole, self._rest = (self._rest + text).split("\n")
         for line in whole:
-            self._write(line + "\n")
+            self._write(self._broken(line) + "\n")
+        self._rest = self._broken(self._rest)
+
+    def _broken(self, line: str) -> str:
+        """Write what does not fit into one line of the screen; returns the end of it, which does."""
         width = max(self._width(), 20)
-        while len(self._rest) > width:
-            at = self._rest.rfind(" ", 1, width + 1)
+        while len(line) > width:
+            at = line.rfind(" ", 1, width + 1)
             cut = width if at < 0 else at
-            self._write(self._rest[:cut] + "\n")
-            self._rest = self._rest[cut:].removeprefix(" ")
+            self._write(line[:cut] + "\n")
+            line = line[cut:].removeprefix(" ")
+        return line

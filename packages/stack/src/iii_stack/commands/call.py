@@ -7,6 +7,7 @@ import sys
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from iii_stack.errors import StackError
 from iii_stack.output import AsJson, print_json
@@ -21,7 +22,7 @@ def call(
     /,
     *,
     reach: Reach = Reach(),
-    timeout: Annotated[float, Parameter(help="Seconds to wait for the answer.")] = 30.0,
+    timeout: Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=Number(gt=0))] = 30.0,
     as_json: AsJson = False,
 ) -> None:
     """Call a function of the bus and print its answer as JSON.

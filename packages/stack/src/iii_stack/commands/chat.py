@@ -31,13 +31,17 @@ def chat(
     reach: Reach = Reach(),
     model: Annotated[str | None, Parameter(help="PROVIDER/MODEL; the first configured one when left out.")] = None,
     session: Annotated[str | None, Parameter(help="Continue this session.")] = None,
-    allow: Annotated[tuple[str, ...], Parameter(help="Also let the agent call these functions.", negative=())] = (),
-    deny: Annotated[tuple[str, ...], Parameter(help="Never let the agent call these functions.", negative=())] = (),
+    allow: Annotated[
+        tuple[str, ...], Parameter(help="Also let the agent call these functions.", negative=(), show_default=False)
+    ] = (),
+    deny: Annotated[
+        tuple[str, ...], Parameter(help="Never let the agent call these functions.", negative=(), show_default=False)
+    ] = (),
 ) -> int:
     """Say something to an agent and watch its answer, its calls and their results.
 
     The answer goes to stdout, calls and notes to stderr. In a conversation, a line sent while the agent works steers
-    it; Ctrl-D ends the conversation. Ctrl-C stops the agent.
+    it; Ctrl-D ends the conversation. Ctrl-C stops the agent, and where it does nothing, the conversation.
 
     The agent may call what workers offer, and look around in the engine; --allow and --deny change that, with ids or
     their beginnings ('session::*').
@@ -116,8 +120,11 @@ def summarise(conversation: Conversation, outcome: dict[str, Any]) -> int:
     if status == "completed":
         out.print(Text(told, style="dim"))
         return 0
-    reason = outcome.get("reason") or outcome.get("result_error") or "no reason given"
-    out.print(Text.assemble((f"turn {status}: ", "bold red"), str(reason)))
+    reason = outcome.get("reason") or outcome.get("result_error")
+    if reason is None and status == "cancelled":
+        out.print(Text("turn cancelled", style="yellow"))
+    else:
+        out.print(Text.assemble((f"turn {status}: ", "bold red"), str(reason or "no reason given")))
     out.print(Text(f"{told}; see `iii-stack show {conversation.session_id}`", style="dim"))
     return 1
 

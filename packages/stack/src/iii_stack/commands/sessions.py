@@ -6,9 +6,12 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from iii_stack.chat.entries import short
 from iii_stack.output import AsJson, console, print_json, when
 from iii_stack.reach import Reach
 from iii_stack.reach import call as call_bus
+
+STATUS_WIDTH = 16
 
 Status = Literal["idle", "working", "done", "error"]
 
@@ -44,16 +47,19 @@ def sessions(
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+    """One line each, with the whole id; on a terminal the end of the title is cut."""
     from rich.text import Text
 
+    out = console()
     if not rows:
-        console().print('no sessions yet; start one: iii-stack chat "What can you do here?"')
+        out.print('no sessions yet; start one: iii-stack chat "What can you do here?"')
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("SESSION", "STATUS", "MESSAGES", "CHANGED", "TITLE"):
-        table.add_column(heading, justify="right" if heading == "MESSAGES" else "left", no_wrap=heading != "TITLE")
+    table = [("SESSION", "STATUS", "MESSAGES", "CHANGED", "TITLE")]
     for row in rows:
-        status = row["status"] + (f" ({row['status_reason']})" if row.get("status_reason") else "")
-        table.add_row(row["session_id"], status, str(row["message_count"]), when(row["updated_at"]), Text(row["title"]))
-    console().print(table)
+        status = short(row["status"] + (f" ({row['status_reason']})" if row.get("status_reason") else ""), STATUS_WIDTH)
+        changed, title = when(row["updated_at"]), short(row["title"])
+        table.append((row["session_id"], status, str(row["message_count"]), changed, title))
+    widths = [max(len(line[column]) for line in table) for column in range(4)]
+    for line in table:
+        text = "  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[-1]])
+        out.print(Text(text.rstrip()), no_wrap=True, overflow="ellipsis" if out.is_terminal else None)

@@ -17,7 +17,9 @@ def status(
     /,
     *,
     reach: Reach = Reach(),
-    verbose: Annotated[bool, Parameter(help="Add counters, waiting messages and the context.", negative=())] = False,
+    verbose: Annotated[
+        bool, Parameter(help="Add counters, waiting messages and the context.", negative=(), show_default=False)
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell what a session's current or last turn is at.

@@ -30,4 +30,4 @@ def stop(
     if as_json:
         print_json(answer)
     else:
-        console().print("stopping" if answer["stopping"] else "nothing runs in this session")
+        console().print("stopping" if answer["stopping"] else f"nothing runs in {session}", markup=False)

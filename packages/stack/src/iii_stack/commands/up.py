@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shlex
+import shutil
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
-from iii_stack.data_directory import DataDirectory, locate
+from iii_stack.data_directory import DataDirectory, locate, usual
 from iii_stack.errors import StackError
-from iii_stack.output import AsJson, console, print_json
+from iii_stack.output import console, print_json
 
 if TYPE_CHECKING:
     from iii_stack.compose import StackSettings
@@ -22,20 +26,34 @@ COLLECTOR = (50_000, 20, 100)
 """When garbage is looked for while the stack runs. A step makes thousands of objects and hardly a cycle: looking as
 often as Python does by itself takes a tenth of its time."""
 
+NAME = "iii-stack"
+
+PORTS = Number(gte=0, lte=65_535)
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 def up(
     *,
     host: Annotated[str, Parameter(help="Address to listen on. Beyond loopback III_TOKEN must be set.")] = "127.0.0.1",
-    port: Annotated[int, Parameter(help="Port of the bus; 0 takes any free one.")] = 49134,
+    port: Annotated[int, Parameter(help="Port of the bus; 0 takes any free one.", validator=PORTS)] = 49134,
     page_port: Annotated[
-        int | None, Parameter(help="Port of the page, where a page host is installed; 0 takes any free one.")
+        int | None,
+        Parameter(help="Port of the page, where a page host is installed; 0 takes any free one.", validator=PORTS),
     ] = None,
-    data_dir: Annotated[Path | None, Parameter(help="Where everything durable lies.")] = None,
-    without: Annotated[str, Parameter(help="Parts to leave out: any of harness,eval,siblings,queue,page.")] = "",
+    data_dir: Annotated[
+        Path | None,
+        Parameter(
+            help="Where everything durable lies. Left out: III_STACK_DATA, else the user's data directory.",
+        ),
+    ] = None,
+    without: Annotated[
+        str, Parameter(help="Parts to leave out: any of harness,eval,siblings,queue,page.", show_default=False)
+    ] = "",
     log_level: Annotated[LogLevel, Parameter(help="How much to log on stderr.")] = "warning",
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative=(), show_default=False, help="Tell where the stack is as JSON.")
+    ] = False,
 ) -> None:
     """Start the stack and keep it running. SIGINT or SIGTERM ends it; what was not finished goes on at the next start.
 
@@ -93,7 +111,7 @@ async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bo
             gc.enable()
             running = {"bus": stack.url, "page": None, "pid": os.getpid()}
             directory.announce(running)
-            _tell(running, directory, as_json=as_json)
+            tell(running, directory, as_json=as_json)
             await stopping
         else:
             starting.cancel()
@@ -103,7 +121,8 @@ async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bo
         await stack.drain()
 
 
-def _tell(running: dict[str, Any], directory: DataDirectory, *, as_json: bool) -> None:
+def tell(running: dict[str, Any], directory: DataDirectory, *, as_json: bool) -> None:
+    """Say where the stack is, and to people what to type next."""
     if as_json:
         print_json({"ready": True, **running}, one_line=True)
         return
@@ -112,6 +131,20 @@ def _tell(running: dict[str, Any], directory: DataDirectory, *, as_json: bool) -
     out = console()
     out.print(Text.assemble(("iii stack is up", "bold green"), f"  bus {running['bus']}  data {directory.path}"))
     out.print(Text("Now, in another terminal:"))
-    for line in ('iii-stack chat "What can you do here?"', "iii-stack sessions", "iii-stack doctor"):
-        out.print(Text(f"  {line}", style="bold"))
+    program, where = _program(), _where(directory)
+    for command in ("chat", "sessions", "doctor"):
+        said = ' "What can you do here?"' if command == "chat" else ""
+        out.print(Text(f"  {program} {command}{where}{said}", style="bold"))
     out.print(Text("Ctrl-C stops it; nothing is lost.", style="dim"))
+
+
+def _program() -> str:
+    """How this program is called from a shell: by its name where that finds it, else as it was called here."""
+    called = sys.argv[0]
+    found = shutil.which(NAME)
+    return NAME if found is not None and Path(found).resolve() == Path(called).resolve() else shlex.quote(called)
+
+
+def _where(directory: DataDirectory) -> str:
+    """The option by which other commands find a stack that is not where they look by themselves."""
+    return "" if directory.path == usual() else f" --data-dir {shlex.quote(str(directory.path))}"
