@@ -6,6 +6,8 @@ import re
 
 from iii_kit.errors import BusError
 
+LISTING = "`iii-stack call engine::functions::list` lists what there is"
+
 _CODE = re.compile(r"^([a-z][a-z0-9_-]*/[a-z0-9_-]+): (.*)$", re.DOTALL)
 
 
@@ -29,4 +31,5 @@ def of_bus(error: BusError) -> StackError:
     found = _CODE.match(error.message)
     if found is not None:
         return StackError(found[1], found[2])
-    return StackError(error.code, error.message)
+    hint = LISTING if error.code == "function_not_found" else None
+    return StackError(error.code, error.message, hint=hint)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
@@ -40,7 +41,7 @@ class Reach:
     def url(self) -> str:
         """The URL of the bus. Raises `StackError` when none is named and no stack runs."""
         if self.bus is not None and self.bus.strip():
-            return self.bus.strip()
+            return _checked(self.bus.strip())
         directory = DataDirectory(locate(self.data_dir))
         running = directory.running()
         if running is None:
@@ -50,6 +51,13 @@ class Reach:
                 hint="start one with `iii-stack up`, or name a bus with --bus URL",
             )
         return running["bus"]
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("ws", "wss") or not parts.hostname:
+        raise StackError("bad_url", f"--bus {url}: not the URL of a bus", hint="it looks like ws://127.0.0.1:49134")
+    return url
 
 
 @asynccontextmanager
