@@ -94,11 +94,11 @@ async def test_a_long_prompt_is_stored_once_and_joined_on_load(stores):
 async def test_a_prompt_that_nobody_uses_is_collected(stores):
     store = stores.fresh()
     await store.save(a_record(options={"system_prompt": LONG}))
-    await store.delete("s")
-    assert await store.collect_prompts([]) == 0, "what this process wrote may be written again without its body"
     later = stores.fresh()
-    assert await later.collect_prompts([a_record(options={"system_prompt": LONG})]) == 0
-    assert await later.collect_prompts([]) == 1
+    assert await later.collect_prompts() == 0, "a turn uses it"
+    await store.delete("s")
+    assert await store.collect_prompts() == 0, "what this process wrote may be written again without its body"
+    assert await later.collect_prompts() == 1
     assert await stores.rows(PROMPTS) == []
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iii_harness.decide import breaker, synthetic
-from iii_harness.decide.canonical import size
+from iii_harness.decide.canonical import compact, size
 from iii_harness.decide.plan import PlannedCall
-from iii_harness.decide.results import Result, capped, of_error, of_value, text_block
+from iii_harness.decide.results import MOST_LEVELS, Result, capped, of_error, of_value, text_block
 from iii_kit.errors import BusError
 
 IMAGE = {"type": "image", "mime": "image/png", "data": "aGk="}
@@ -54,6 +54,24 @@ def test_a_capped_result_fits_and_a_small_one_is_untouched(length, limit, is_err
         assert size([after.content, after.details]) <= effective
         assert after.details["result_capped"]["max_bytes"] == effective
         assert after.is_error == is_error
+
+
+@pytest.mark.requirement("loop.result.depth")
+@pytest.mark.parametrize("limit", [0, 1024])
+def test_a_result_that_no_message_could_carry_is_kept_as_text(limit):
+    fits, deep = nested(MOST_LEVELS - 1), nested(MOST_LEVELS)
+    assert capped(of_value(fits), limit).details == fits
+    after = capped(of_value(deep), limit)
+    assert after == Result([text_block(compact(deep))], {"nesting_capped": {"max_levels": MOST_LEVELS}})
+    block = {"type": "function_call", "id": "c", "function_id": "f", "arguments": deep}
+    assert capped(of_value({"content": [block]}), limit).content == [text_block(compact([block]))]
+
+
+def nested(levels):
+    value = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
 
 
 @pytest.mark.requirement("loop.breaker")

@@ -175,6 +175,23 @@ async def test_a_stop_during_the_stream_keeps_what_had_arrived(world, tmp_path, 
         assert b.aborted.count(f"{sent['turn_id']}:0") >= 2
 
 
+@pytest.mark.requirement("loop.stop.stream-again")
+async def test_stops_that_come_together_are_each_answered(world, tmp_path):
+    streaming = asyncio.Event()
+
+    async def model(_):
+        return [{"type": "start", "partial": message(stop_reason="end")}, streaming]
+
+    async with bench(world, tmp_path, model) as b:
+        sent = await b.send()
+        await streaming.wait()
+        signals = b.signals
+        for _ in range(8):
+            signals.fire(sent["turn_id"])
+            await asyncio.sleep(0)
+        assert (await b.over(sent["session_id"])).status == "cancelled"
+
+
 @pytest.mark.requirement("loop.stream.coalesced")
 async def test_partials_are_stored_at_most_once_per_interval_and_the_final_content_always(world, tmp_path):
     updates: list[int] = []

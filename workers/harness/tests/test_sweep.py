@@ -76,6 +76,21 @@ async def test_a_queue_that_refuses_does_not_fail_the_sweep(bench, world):
     assert (await sweeping)["redriven"] == 1
 
 
+@pytest.mark.requirement("entry.sweep.prompts")
+async def test_a_sweep_forgets_prompts_without_a_turn_at_most_once_an_hour(bench, world):
+    await bench.client.call(
+        "state::set", {"scope": "harness_prompt", "key": "d1", "value": {"digest": "d1", "body": "x"}}
+    )
+    assert (await bench.call("harness::sweep-pending"))["prompts_collected"] == 1
+    await bench.client.call(
+        "state::set", {"scope": "harness_prompt", "key": "d2", "value": {"digest": "d2", "body": "x"}}
+    )
+    assert (await bench.call("harness::sweep-pending"))["prompts_collected"] == 0
+    world.manual_clock.skip(3600)
+    assert (await bench.call("harness::sweep-pending"))["prompts_collected"] == 1
+    assert await bench.rows("harness_prompt") == []
+
+
 @pytest.mark.requirement("entry.deleted")
 async def test_nothing_of_a_deleted_session_remains(bench):
     for session_id in ("s1", "s2"):

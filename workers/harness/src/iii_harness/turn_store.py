@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
 from iii_harness.record import TurnRecord, TurnStatus, from_row, to_row
@@ -39,6 +39,7 @@ class TurnStore:
         self._live: OrderedDict[str, TurnRecord] = OrderedDict()
         self._prompts: dict[str, str] = {}
         self._stored: set[str] = set()
+        self._written: set[str] = set()
 
     async def load(self, session_id: str) -> TurnRecord | None:
         """The session's record, or None when it never had a turn."""
@@ -70,6 +71,7 @@ class TurnStore:
         calls: list[Call] = []
         if prompt is not None and len(prompt) > INLINE_PROMPT:
             digest = self._digest(prompt)
+            self._written.add(digest)
             if digest not in self._stored:
                 calls.append(self._set(PROMPTS, digest, {"digest": digest, "body": prompt}))
             options = cast("dict[str, Any]", row["options"])
@@ -93,6 +95,7 @@ class TurnStore:
         """A new connection begins: another process may have written meanwhile."""
         self._live.clear()
         self._stored.clear()
+        self._written.clear()
 
     async def all(self, status: TurnStatus | None = None) -> list[TurnRecord]:
         """Every record (of that status) that can be read; a row that cannot is skipped."""
@@ -113,17 +116,22 @@ class TurnStore:
         await self._send([Call("state::delete", {"scope": TURNS, "key": session_id}, opts=self._opts())])
         self.forget(session_id)
 
-    async def collect_prompts(self, records: Iterable[TurnRecord]) -> int:
-        """Delete stored prompts that neither `records` nor this process's own writes use; returns how many."""
-        used = {self._digest(r.options.system_prompt) for r in records if r.options.system_prompt}
-        collected = 0
-        for row in values(await self._read("state::list", {"scope": PROMPTS})):
-            digest = cast("dict[str, Any]", row).get("digest") if isinstance(row, dict) else None
-            if isinstance(digest, str) and digest not in used and digest not in self._stored:
-                await self._send([Call("state::delete", {"scope": PROMPTS, "key": digest}, opts=self._opts())])
-                self._prompts = {text: known for text, known in self._prompts.items() if known != digest}
-                collected += 1
-        return collected
+    async def collect_prompts(self) -> int:
+        """Delete stored prompts that neither a row nor this process's own writes use; returns how many.
+
+        The prompts are listed before the rows that may use them: one that is stored meanwhile is not in the list.
+        """
+        stored = [_digest_of(row) for row in values(await self._read("state::list", {"scope": PROMPTS}))]
+        used = {_prompt_of(row) for row in values(await self._read("state::list", {"scope": TURNS}))}
+        collected = {digest for digest in stored if digest is not None} - used
+        for digest in list(collected):
+            if digest in self._written:
+                # A turn of this process may be on its way to disk with it.
+                collected.discard(digest)
+                continue
+            await self._send([Call("state::delete", {"scope": PROMPTS, "key": digest}, opts=self._opts())])
+        self._prompts = {text: known for text, known in self._prompts.items() if known not in collected}
+        return len(collected)
 
     def _keep(self, record: TurnRecord) -> None:
         if record.terminal:
@@ -148,11 +156,10 @@ class TurnStore:
 
     async def _joined(self, row: Json) -> Json:
         """The row with its system prompt, when that is stored apart."""
+        digest = _prompt_of(row)
+        if digest is None:
+            return row
         fields = cast("dict[str, Any]", row)
-        options: Any = fields.get("options") if isinstance(row, dict) else None
-        digest: Any = cast("dict[str, Any]", options).get("system_prompt_digest") if isinstance(options, dict) else None
-        if not isinstance(digest, str):
-            return fields
         text = next((known for known, its in self._prompts.items() if its == digest), None)
         if text is None:
             body = await self._read("state::get", {"scope": PROMPTS, "key": digest})
@@ -160,7 +167,7 @@ class TurnStore:
             if not isinstance(text, str):
                 raise CodedError("harness/state", f"the system prompt {digest} of a turn record is missing")
             self._prompts[text] = digest
-        return {**fields, "options": {**cast("dict[str, Any]", options), "system_prompt": text}}
+        return {**fields, "options": {**fields["options"], "system_prompt": text}}
 
     async def _read(self, fn: str, data: Json) -> Json:
         try:
@@ -183,6 +190,19 @@ class TurnStore:
                 await self._bus.sequence(calls)
             except BusError as again:
                 raise CodedError("harness/state", f"{calls[-1].fn}: {again}") from again
+
+
+def _prompt_of(row: Json) -> str | None:
+    """The digest of the prompt that a turn's row keeps apart, whatever else is in the row."""
+    options: Any = cast("dict[str, Any]", row).get("options") if isinstance(row, dict) else None
+    digest: Any = cast("dict[str, Any]", options).get("system_prompt_digest") if isinstance(options, dict) else None
+    return digest if isinstance(digest, str) else None
+
+
+def _digest_of(row: Json) -> str | None:
+    """The digest of a stored prompt."""
+    digest: Any = cast("dict[str, Any]", row).get("digest") if isinstance(row, dict) else None
+    return digest if isinstance(digest, str) else None
 
 
 def values(listed: Json) -> list[Json]:

@@ -12,10 +12,14 @@ from iii_contracts.messages import ContentBlock
 from iii_harness.decide.canonical import compact, size
 from iii_harness.ports import Block
 from iii_kit.bus import Json
+from iii_kit.encoding import nested_deeper_than
 from iii_kit.errors import BusError
 
 LEAST_CAP = 1024
 """A cap below this counts as this: the text that replaces a result must itself fit."""
+
+MOST_LEVELS = 100
+"""Levels of a result: its message can still be sent inside everything that carries messages."""
 
 _blocks: TypeAdapter[list[ContentBlock]] = TypeAdapter(list[ContentBlock])
 
@@ -64,16 +68,26 @@ def of_error(function_id: str, error: BusError) -> Result:
 
 
 def capped(result: Result, limit: int) -> Result:
-    """The result, or what stands for one that is larger than `limit` bytes of JSON (0 = no limit)."""
+    """The result, or what stands for one that is larger than `limit` bytes of JSON (0 = no limit) or too deep."""
     if limit == 0:
-        return result
+        return _flat(result)
     limit = max(limit, LEAST_CAP)
     measured = size([result.content, result.details])
     if measured <= limit:
-        return result
+        return _flat(result)
     text = (
         f"<omitted: result was ~{-(-measured // 1024)} KB, over the {limit // 1024} KB harness result cap; "
         "re-call with narrower arguments, or ask for a slice or summary instead>"
     )
     details = {"result_capped": {"original_bytes": measured, "max_bytes": limit}}
     return replace(result, content=[text_block(text)], details=details)
+
+
+def _flat(result: Result) -> Result:
+    """The result without what is nested so deeply that no message could carry it; as text it is still there."""
+    if not nested_deeper_than([result.content, result.details], MOST_LEVELS):
+        return result
+    details = {"nesting_capped": {"max_levels": MOST_LEVELS}}
+    if nested_deeper_than(result.content, MOST_LEVELS):
+        return replace(result, content=[text_block(compact(result.content))], details=details)
+    return replace(result, details=details)

@@ -39,7 +39,7 @@ DELETES = 200
 
 
 class Sweeper:
-    """Finds turns that nobody moves, and forgets keys that are too old."""
+    """Finds turns that nobody moves, and forgets keys that are too old and prompts without a turn."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class Sweeper:
             raise
         except BusError as error:
             log.warning("orphans_not_redriven", error=str(error))
-        await self._forget_old_keys()
-        return {"ok": True, "resolved": 0, "redriven": redriven, "converted": 0, "prompts_collected": 0}
+        collected = await self._clean_up()
+        return {"ok": True, "resolved": 0, "redriven": redriven, "converted": 0, "prompts_collected": collected}
 
     async def redrive(self, *, whatever_age: bool = False) -> int:
         """Enqueue the current step of running turns that do not move; returns how many."""
@@ -113,18 +113,23 @@ class Sweeper:
             self._world.reach(EntryPoint.AFTER_REDRIVE)
             return True
 
-    async def _forget_old_keys(self) -> None:
-        """At most once an hour: delete idempotency rows past their time."""
+    async def _clean_up(self) -> int:
+        """At most once an hour: old idempotency rows and prompts that nobody uses go; returns how many prompts."""
         now = self._world.clock.now_ms()
         if self._cleaned_at is not None and now - self._cleaned_at < CLEAN_UP_MS:
-            return
+            return 0
         self._cleaned_at = now
-        ttl = self._config().idem_ttl_secs
         try:
-            old = [row for row in await self._idem.list() if not row.live(now, ttl)]
-            for start in range(0, len(old), DELETES):
-                await self._bus.sequence([self._idem.drop(row.key) for row in old[start : start + DELETES]])
+            await self._forget_old_keys(now)
+            return await self._turns.collect_prompts()
         except EpochEnded:
             raise
         except BusError as error:
-            log.warning("idempotency_rows_not_deleted", error=str(error))
+            log.warning("old_rows_not_deleted", error=str(error))
+            return 0
+
+    async def _forget_old_keys(self, now: int) -> None:
+        ttl = self._config().idem_ttl_secs
+        old = [row for row in await self._idem.list() if not row.live(now, ttl)]
+        for start in range(0, len(old), DELETES):
+            await self._bus.sequence([self._idem.drop(row.key) for row in old[start : start + DELETES]])

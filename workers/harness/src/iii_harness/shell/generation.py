@@ -74,7 +74,8 @@ class Generation:
         timer: list[asyncio.Task[None]] = []
 
         def cut() -> None:
-            guard.reschedule(loop.time())
+            if guard.when() is None:
+                guard.reschedule(loop.time())
 
         async def cut_later() -> None:
             await self._parts.world.clock.sleep(DRAIN_SECONDS)
