@@ -91,9 +91,14 @@ def _report(result: dict[str, Any]) -> str:
     own = [name for name in names if not name.startswith("engine::")]
     shown = ", ".join(f"`{name}`" for name in (own or names)[:_SHOWN])
     more = f" and {len(own or names) - _SHOWN} more" if len(own or names) > _SHOWN else ""
+    found = (
+        f"one function is within my reach, {shown}"
+        if len(names) == 1
+        else f"{len(names)} functions are within my reach, among them {shown}{more}"
+    )
     return (
-        f"The call came back: {len(names)} functions are within my reach, among them {shown}{more}. Both the call and "
-        f"its result are part of this session now, and would survive if the stack were killed.\n\n{_NEXT}"
+        f"The call came back: {found}. Both the call and its result are part of this session now, and would survive if "
+        f"the stack were killed.\n\n{_NEXT}"
     )
 
 
