@@ -114,10 +114,16 @@ def test_a_chat_lives_through_the_death_of_the_stack(data: Path) -> None:
     assert chat.stdout is not None
     assert chat.stdout.read(20)
     first.end(signal.SIGKILL)
+    assert chat.stderr is not None
+    told = chat.stderr.readline()
+    while told and "waiting for the stack" not in told:
+        told = chat.stderr.readline()
+    assert told, "the chat says that it waits"
     second = StackProcess(data, port=port)
     try:
         answer, told = chat.communicate(timeout=90)
         assert chat.returncode == 0, told
+        assert "connected again" in told
         assert "What to try next" in answer
         session = second.json("sessions")["sessions"][0]["session_id"]
         entries = [entry["message"] for entry in second.json("show", session)["entries"] if "message" in entry]

@@ -124,6 +124,7 @@ class Conversation:
         if not self._connected_before:
             self._connected_before = True
             return
+        self.view.found()
         self._held = []
         try:
             missed = await self._entries()
@@ -144,7 +145,9 @@ class Conversation:
         """The end of the turn as the harness tells it, None while it runs or cannot be asked."""
         try:
             report = await self._bus.call("harness::status", {"session_id": self.session_id})
-        except (EpochEnded, BusError):
+        except BusError as error:
+            if isinstance(error, EpochEnded) or error.matches("not_connected"):
+                self.view.lost()
             return None
         if report is None or report["turn_id"] != self.turn_id:
             return None

@@ -35,6 +35,7 @@ class ChatView:
         self._aside = aside
         self._shown: dict[str, Shown] = {}
         self._open_line = False
+        self._away = False
         self._writing: Shown | None = None
         self.calls = 0
 
@@ -58,6 +59,19 @@ class ChatView:
     def skip(self, entry_id: str) -> None:
         """Never show this entry: it was there before."""
         self._shown[entry_id] = Shown(revision=sys.maxsize, done=True)
+
+    def lost(self) -> None:
+        """The connection is gone: say so once."""
+        if not self._away:
+            self._away = True
+            self.end_line()
+            self._aside.print("connection lost, waiting for the stack (Ctrl-C leaves)", style="yellow", markup=False)
+
+    def found(self) -> None:
+        """The connection is back."""
+        if self._away:
+            self._away = False
+            self._aside.print("connected again", style="dim", markup=False)
 
     def end_line(self) -> None:
         """Begin whatever comes next on a line of its own."""
