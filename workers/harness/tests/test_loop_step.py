@@ -180,15 +180,18 @@ async def test_stops_that_come_together_are_each_answered(world, tmp_path):
     streaming = asyncio.Event()
 
     async def model(_):
-        return [{"type": "start", "partial": message(stop_reason="end")}, streaming]
+        partial = message(text("half of"), stop_reason="end")
+        return [{"type": "start", "partial": partial}, {"type": "text_start", "partial": partial}, streaming]
 
     async with bench(world, tmp_path, model) as b:
         sent = await b.send()
         await streaming.wait()
-        signals = b.signals
-        for _ in range(8):
-            signals.fire(sent["turn_id"])
+        stops = []
+        for _ in range(12):
+            stops.append(asyncio.ensure_future(b.call("harness::stop", session_id=sent["session_id"])))
             await asyncio.sleep(0)
+        answers = await asyncio.gather(*stops)
+        assert all("stopping" in answer for answer in answers) and answers[0] == {"stopping": True}
         assert (await b.over(sent["session_id"])).status == "cancelled"
 
 
