@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import re
 import uuid
-from collections.abc import Iterable
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import msgspec
+
+from iii_kit.encoding import nested_deeper_than
 
 TELEMETRY = (b"OTLP", b"MTRC", b"LOGS")
 """First bytes of a binary frame of telemetry (engine spec 19.3)."""
@@ -24,8 +25,10 @@ MAX_KEPT_DEPTH = 100
 """Levels of what the engine keeps and shows again inside its listings: schemas, metadata, configs."""
 
 _CANONICAL_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_LARGE_NUMBER = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*')
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_LARGE_NUMBERS = (b"0e000", b"0e+000", b"0" * 309)
+"""What a number beyond the range of a double contains, once every digit is `0` and every `E` is `e`."""
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*')
 
 
 class Unreadable(Exception):
@@ -186,7 +189,8 @@ def read(data: bytes) -> Frame | None:
         frame = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(str(error)) from None
-    if _LARGE_NUMBER.search(data) is not None:
+    shape = data.translate(_SHAPE)
+    if any(number in shape for number in _LARGE_NUMBERS):
         _refuse_large_numbers(data)
     return frame
 
@@ -216,17 +220,6 @@ def kept(raw: msgspec.Raw) -> Any:
     if nested_deeper_than(value, MAX_KEPT_DEPTH):
         raise Unreadable(f"a value nested deeper than {MAX_KEPT_DEPTH} levels cannot be registered")
     return value
-
-
-def nested_deeper_than(value: Any, levels: int) -> bool:
-    """True when arrays and objects of `value` are nested deeper than that."""
-    if isinstance(value, dict):
-        inner: Iterable[Any] = cast("dict[str, Any]", value).values()
-    elif isinstance(value, list):
-        inner = cast("list[Any]", value)
-    else:
-        return False
-    return levels == 0 or any(nested_deeper_than(item, levels - 1) for item in inner)
 
 
 def _refuse_large_numbers(data: bytes) -> None:

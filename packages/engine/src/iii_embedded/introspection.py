@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from iii_contracts.engine import functions as of_functions
 from iii_contracts.engine import triggers as of_triggers
 from iii_contracts.engine import workers as of_workers
-from iii_embedded.frames import MAX_KEPT_DEPTH, nested_deeper_than
+from iii_embedded.frames import MAX_KEPT_DEPTH
 from iii_embedded.registry import DEFAULT, Function
 from iii_embedded.triggers import BoundTrigger, TriggerType
 from iii_embedded.views import (
@@ -23,7 +23,7 @@ from iii_embedded.views import (
     worker_summary,
 )
 from iii_kit.bus import Bus, Invocation, Json
-from iii_kit.encoding import decode, encode
+from iii_kit.encoding import decode, encode, nested_deeper_than
 from iii_kit.errors import BusError
 
 if TYPE_CHECKING:

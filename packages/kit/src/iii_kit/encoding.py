@@ -7,7 +7,7 @@ quick pass says yes or no, and only a no is followed by the search for the place
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any, cast
 
@@ -72,6 +72,17 @@ def exchanged(value: Any) -> tuple[bytes, Any]:
 def stored(value: Any) -> str:
     """The JSON text, for a TEXT column, of a value that came over a bus: it was checked there and is not again."""
     return _encode(value).decode()
+
+
+def nested_deeper_than(value: Any, levels: int) -> bool:
+    """True when arrays and objects of `value` are nested deeper than that."""
+    if isinstance(value, dict):
+        inner: Iterable[Any] = cast("dict[str, Any]", value).values()
+    elif isinstance(value, list):
+        inner = cast("list[Any]", value)
+    else:
+        return False
+    return levels == 0 or any(nested_deeper_than(item, levels - 1) for item in inner)
 
 
 def copy(value: Any) -> Any:

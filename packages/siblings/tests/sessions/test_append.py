@@ -2,6 +2,8 @@
 
 import pytest
 
+from iii_kit.encoding import encode
+from iii_siblings.sessions.schema import MAX_LEVELS
 from iii_testing.session_desk import Desk, assistant, call_block, result, text, user
 
 pytestmark = pytest.mark.requirement("sessions.append")
@@ -125,6 +127,33 @@ def test_a_message_over_the_size_limit_is_refused_with_the_limit(desk, session, 
     with pytest.raises(Exception, match="over the limit of 1000"):
         desk.say(session, "é" * 600)
     assert desk.path(session) == []
+
+
+def nested(levels):
+    value = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.requirement("sessions.depth")
+def test_what_no_answer_could_carry_is_refused_and_what_is_stored_is_read(desk, session):
+    before = desk.dump()
+    deep, fits = nested(MAX_LEVELS), nested(MAX_LEVELS - 1)
+    for name, request in (
+        ("append", {"message": {**result("c"), "details": deep}}),
+        ("append", {"message": user("a"), "origin": {"a": deep}}),
+        ("append", {"custom": {"custom_type": "x", "data": deep}}),
+        ("set-meta", {"metadata": {"a": deep}}),
+        ("ensure", {"session_id": "s_new", "metadata": {"a": deep}}),
+    ):
+        with pytest.raises(Exception, match=f"session/invalid_request.*deeper than {MAX_LEVELS} levels"):
+            desk.call(name, **{"session_id": session, **request})
+    assert desk.dump() == before
+    desk.call("set-meta", session_id=session, metadata={"a": fits})
+    desk.call("append", session_id=session, message={**result("c"), "details": fits}, origin={"a": fits})
+    for answer in (desk.call("messages", session_id=session), desk.call("list")):
+        encode({"result": answer})
 
 
 @pytest.mark.requirement("sessions.append-many")

@@ -102,6 +102,21 @@ def test_limits_have_a_default_a_maximum_and_no_zero(desk, session):
             desk.call(name, session_id=session, limit=0)
 
 
+@pytest.mark.requirement("sessions.paging.bytes")
+def test_a_page_ends_before_it_is_too_large_to_send(desk, monkeypatch):
+    session = desk.session()
+    for name in "abcdef":
+        desk.say(session, name * 300, entry_id=name)
+    desk.say(session, "é" * 700, entry_id="g")
+    monkeypatch.setattr("iii_siblings.sessions.paging.MAX_BODY", 1000)
+    page = desk.call("messages", session_id=session, limit=100)
+    assert 1 < len(page["messages"]) < 4
+    items = pages(desk, "messages", "messages", 100, session_id=session)
+    assert [item["entry_id"] for item in items] == list("abcdefg")
+    ranged = pages(desk, "messages-range", "messages", 100, session_id=session, entry_ids=list("abcdefg"))
+    assert [item["entry_id"] for item in ranged] == list("abcdefg")
+
+
 @pytest.mark.requirement("sessions.messages.path")
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_pages_of_messages_hold_the_path_oldest_first(desk, session, limit):

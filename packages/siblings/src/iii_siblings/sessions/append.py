@@ -12,7 +12,7 @@ from iii_kit.storage import Tx
 from iii_siblings.sessions.events import Subject
 from iii_siblings.sessions.parts import Parts
 from iii_siblings.sessions.path import Place, entry_id_at, extend, locate, parent_of, place_after
-from iii_siblings.sessions.schema import Head, encode, head_of, unknown_session
+from iii_siblings.sessions.schema import Head, bounded, head_of, unknown_session
 
 MAX_BODY = 32 * 1024 * 1024
 """Bytes of one encoded message or record."""
@@ -122,7 +122,7 @@ class Entry:
 
 def body_text(name: str, body: Any) -> str:
     """JSON text of a message or record. Raises `session/invalid_request` naming the limit when it is too large."""
-    text = encode(body)
+    text = bounded(name, body)
     if len(text) > MAX_BODY // 4 and len(text.encode()) > MAX_BODY:
         raise CodedError(
             contract.INVALID_REQUEST, f"`{name}`: {len(text.encode())} bytes of JSON, over the limit of {MAX_BODY}"
@@ -153,7 +153,7 @@ def _insert(parts: Parts, tx: Tx, head: Head, entry: Entry) -> int:
     role = None if message is None else message["role"]
     text = body_text("custom", entry.payload["custom"]) if message is None else body_text("message", message)
     position = extend(tx, head.key, entry.place)
-    origin = None if entry.origin is None else encode(entry.origin)
+    origin = None if entry.origin is None else bounded("origin", entry.origin)
     tx.execute(INSERT, (position, head.key, entry.entry_id, role, entry.timestamp, origin, text))
     subject = Subject(head.session_id, head.metadata, role)
     parts.events.tell(tx, contract.MESSAGE_ADDED, subject, lambda: entry.told(head.session_id))

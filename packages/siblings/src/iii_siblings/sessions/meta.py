@@ -19,7 +19,7 @@ from iii_kit.storage import Reader, Tx
 from iii_siblings.sessions.attachments import attachments_of, drop_bytes
 from iii_siblings.sessions.events import Subject
 from iii_siblings.sessions.parts import Parts
-from iii_siblings.sessions.schema import decode, encode, unknown_session
+from iii_siblings.sessions.schema import bounded, decode, encode, unknown_session
 
 COLUMNS = (
     "key, session_id, title, description, status, status_reason, kind, metadata, forked_from, draft, "
@@ -145,7 +145,7 @@ def set_meta(parts: Parts, tx: Tx, request: SetMetaRequest) -> Json:
     row = row._replace(
         title=row.title if request.title is None else request.title,
         description=row.description if request.description is None else request.description,
-        metadata=row.metadata if request.metadata is None else encode(request.metadata),
+        metadata=row.metadata if request.metadata is None else bounded("metadata", request.metadata),
         updated_at=parts.now(),
     )
     tx.execute(
@@ -215,7 +215,7 @@ def delete(parts: Parts, tx: Tx, request: OfSession) -> Json:
 
 
 def _create(parts: Parts, tx: Tx, session_id: str, request: CreateRequest) -> dict[str, Any]:
-    metadata = None if request.metadata is None else encode(request.metadata)
+    metadata = None if request.metadata is None else bounded("metadata", request.metadata)
     kind = request.kind or "user"
     birth = Birth(session_id, request.title or "", request.description or "", kind, metadata)
     return meta_of(tx, insert(parts, tx, birth))

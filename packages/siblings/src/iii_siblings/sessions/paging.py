@@ -15,6 +15,7 @@ from iii_contracts.session_model import ListOrder
 from iii_kit.bus import Json
 from iii_kit.errors import CodedError
 from iii_kit.storage import Reader
+from iii_siblings.sessions.append import MAX_BODY
 from iii_siblings.sessions.items import ENTRY_COLUMNS, EntryRow, entry_of, item_of, rows_of
 from iii_siblings.sessions.meta import COLUMNS, Row, meta_of
 from iii_siblings.sessions.parts import Parts
@@ -184,10 +185,21 @@ def _rest(path: list[Span], position: int) -> list[Span]:
 
 
 def _page(rows: list[EntryRow], size: int, *, image_data: bool) -> Json:
+    size = min(size, _fitting(rows))
     page: dict[str, Any] = {"messages": [item_of(row, image_data=image_data) for row in rows[:size]]}
     if len(rows) > size:
         page["next_cursor"] = rows[size - 1].entry_id
     return page
+
+
+def _fitting(rows: list[EntryRow]) -> int:
+    """How many rows one answer can carry; never none."""
+    total = 0
+    for count, row in enumerate(rows):
+        total += len(row.body) if row.body.isascii() else len(row.body.encode())
+        if total > MAX_BODY and count > 0:
+            return count
+    return len(rows)
 
 
 def _bad_cursor(name: str, entry_id: str) -> CodedError:

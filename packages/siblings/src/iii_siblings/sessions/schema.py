@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from iii_contracts.session import NOT_FOUND
+from iii_contracts.session import INVALID_REQUEST, NOT_FOUND
+from iii_kit.encoding import MAX_DEPTH, nested_deeper_than
 from iii_kit.errors import CodedError
 from iii_kit.storage import Reader
 from iii_store import Family
@@ -45,6 +46,9 @@ FAMILY = Family(
     ),
 )
 
+MAX_LEVELS = MAX_DEPTH - 6
+"""Levels of a message, record, origin or metadata: every answer and event that has it in it can still be sent."""
+
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 decode = msgspec.json.Decoder().decode
@@ -53,6 +57,17 @@ decode = msgspec.json.Decoder().decode
 def encode(value: Any) -> str:
     """JSON text of a value that came over the bus, where it was checked."""
     return _encode(value).decode()
+
+
+def bounded(name: str, value: Any) -> str:
+    """`encode` of what readers get inside their answers. Raises `session/invalid_request` when it is too deep for one.
+
+    Few brackets cannot be nested deeply; only many are looked at.
+    """
+    text = encode(value)
+    if text.count("{") + text.count("[") > MAX_LEVELS and nested_deeper_than(value, MAX_LEVELS):
+        raise CodedError(INVALID_REQUEST, f"`{name}`: nested deeper than {MAX_LEVELS} levels")
+    return text
 
 
 def same_json(one: Any, other: Any) -> bool:

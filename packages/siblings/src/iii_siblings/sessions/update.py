@@ -12,7 +12,7 @@ from iii_kit.storage import Tx
 from iii_siblings.sessions.append import body_text, check_user_text
 from iii_siblings.sessions.events import Subject
 from iii_siblings.sessions.parts import Parts
-from iii_siblings.sessions.schema import Head, decode, encode, unknown_session
+from iii_siblings.sessions.schema import Head, bounded, decode, unknown_session
 
 FINAL_FIELDS = ("usage", "provider", "stop_reason", "native_stop_reason", "error_kind", "error_message", "warnings")
 """What an update may change of an assistant message beside its content; all but `usage` are ours alone."""
@@ -42,7 +42,7 @@ def update_message(parts: Parts, tx: Tx, request: UpdateMessageRequest) -> Json:
     message = _replaced(decode(body), request)
     revision += 1
     if request.origin is not None:
-        origin = encode(request.origin)
+        origin = bounded("origin", request.origin)
     now = parts.now()
     tx.execute(
         "UPDATE entries SET body = ?, origin = ?, revision = ? WHERE position = ?",
