@@ -77,6 +77,13 @@ def test_numbers_inside_the_range_and_digits_inside_texts_are_fine(text: str) ->
     assert frames.read(b'{"type":"invokefunction","function_id":"f","data":%b}' % text.encode())
 
 
+@pytest.mark.requirement("engine.frames.unreadable")
+@pytest.mark.parametrize("text", ["1e999", "-2E+400", "[1.5e0309]", '{"a\\\\":9e310}', '["\\"",8E999]', "7" * 310])
+def test_numbers_beyond_the_range_are_refused(text: str) -> None:
+    with pytest.raises(frames.Unreadable):
+        frames.read(b'{"type":"invokefunction","function_id":"f","data":%b}' % text.encode())
+
+
 @pytest.mark.requirement("engine.frames.absent")
 def test_absent_and_null_optional_fields_are_the_same() -> None:
     full = {"type": "registerfunction", "id": "f", "description": None, "metadata": None, "request_format": None}
