@@ -55,6 +55,23 @@ async def test_parked_messages_keep_the_order_of_their_arrival(bench):
     assert await bench.rows("harness_queue") == []
 
 
+@pytest.mark.requirement("entry.parked.room")
+async def test_what_one_answer_could_not_bring_back_after_a_restart_is_refused(bench, monkeypatch):
+    monkeypatch.setattr("iii_harness.queue_rows.MOST_BYTES", 4000)
+    session_id = await running(bench)
+    sends = (bench.send("x" * 1000, session_id=session_id) for _ in range(8))
+    answers = await asyncio.gather(*sends, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, BusError)]
+    assert len(refused) == 5 and all("harness/invalid_request" in str(each) for each in refused)
+    assert len(await parked(bench)) == 3
+    row = (await bench.rows("harness_queue"))[0]
+    with pytest.raises(BusError, match="wait for running turns"):
+        await bench.queue.edit(session_id, row["entry_id"], {**row["message"], "note": "x" * 1500})
+    async with bench.locks.hold(session_id):
+        await bench.delivery.drain(await bench.record(session_id))
+    assert (await bench.send("x" * 1000, session_id=session_id))["queued"]
+
+
 @pytest.mark.requirement("entry.parked.restart")
 async def test_order_and_rows_outlive_the_process(bench):
     session_id = await running(bench, "a", "b")

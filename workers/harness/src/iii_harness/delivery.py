@@ -164,12 +164,13 @@ class Delivery:
         )
         calls = [*incoming.before, self._queue.put(row), *incoming.after(record.turn_id)]
         self._world.reach(EntryPoint.BEFORE_PARK)
-        try:
-            await self._perform(calls, needed=len(incoming.before) + 1)
-        except SequenceFailed as failed:
-            self._queue.doubt()
-            raise failed.answer() from failed
-        self._queue.stored(row)
+        with self._queue.room(row):
+            try:
+                await self._perform(calls, needed=len(incoming.before) + 1)
+            except SequenceFailed as failed:
+                self._queue.doubt()
+                raise failed.answer() from failed
+            self._queue.stored(row)
         self._world.reach(EntryPoint.AFTER_PARK)
         await self._events.message_queued(row, record)
         return row

@@ -8,11 +8,13 @@ store only after its entry is in the transcript, and counts as parked until then
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from iii_harness.errors import dependency, state_failed
+from iii_harness.decide.canonical import size
+from iii_harness.errors import dependency, invalid_request, state_failed
 from iii_harness.locks import Locks
 from iii_harness.state_rows import StateRows
 from iii_kit.bus import Call, Caller, Json
@@ -20,6 +22,9 @@ from iii_kit.clients.session import append_call
 from iii_kit.errors import BusError, EpochEnded
 
 SCOPE = "harness_queue"
+
+MOST_BYTES = 32 * 1024 * 1024
+"""JSON of all rows together: half of what one answer can carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,8 @@ class QueueRows:
         self._meanwhile: list[tuple[QueueRow, bool]] = []
         self._changing = Locks()
         self._last = 0
+        self._sizes: dict[str, int] = {}
+        self._promised: dict[str, int] = {}
 
     def renewed(self) -> None:
         """A new connection begins: what is stored is read anew at the next use."""
@@ -143,6 +150,25 @@ class QueueRows:
         """The call that stores a row, for a sequence; tell the outcome with `stored` or `doubt`."""
         return self._rows.put(row.key, row)
 
+    @contextmanager
+    def room(self, row: QueueRow) -> Generator[None]:
+        """Hold room for a row that is being written. Raises `harness/invalid_request` when there is none.
+
+        All rows are read in one answer after a restart; more than one can carry would be lost to every session.
+        """
+        mine = size(dump_row(row))
+        others = {**self._sizes, **self._promised}
+        others.pop(row.key, None)
+        if sum(others.values()) + mine > MOST_BYTES:
+            raise invalid_request(
+                f"`message`: messages of {MOST_BYTES >> 20} MiB wait for running turns already; send it again later"
+            )
+        self._promised[row.key] = mine
+        try:
+            yield
+        finally:
+            self._promised.pop(row.key, None)
+
     def stored(self, row: QueueRow) -> None:
         """The write of `row` is acknowledged."""
         self._note(row, stored=True)
@@ -158,8 +184,9 @@ class QueueRows:
             if row is None:
                 return None
             edited = replace(row, message=message)
-            await self._write([self.put(edited)], "edit a parked message")
-            self.stored(edited)
+            with self.room(edited):
+                await self._write([self.put(edited)], "edit a parked message")
+                self.stored(edited)
             return edited
 
     async def remove(self, session_id: str, entry_id: str) -> bool:
@@ -242,7 +269,9 @@ class QueueRows:
         rows = self._by_session.setdefault(row.session_id, {})
         if stored:
             rows[row.id] = row
+            self._sizes[row.key] = size(dump_row(row))
         else:
+            self._sizes.pop(row.key, None)
             rows.pop(row.id, None)
             self._delivered.discard(row.key)
         if not rows:
@@ -255,6 +284,7 @@ class QueueRows:
             self._meanwhile.clear()
             stored = await self._rows.list()
             self._by_session = {}
+            self._sizes = {}
             for row in stored:
                 self._apply(row, stored=True)
             for row, kept in self._meanwhile:
