@@ -2,6 +2,7 @@
 
 import asyncio
 
+import anyio
 import pytest
 
 from iii_contracts.harness.upkeep import FunctionsChange
@@ -58,6 +59,32 @@ async def test_the_seed_lists_hydrates_and_learns_internal_ids() -> None:
     assert now.has("engine::functions::list")
     assert "engine::functions::list" not in now.functions
     assert now.known
+
+
+@pytest.mark.requirement("prompt.catalog.settled")
+async def test_a_seed_knows_the_ids_and_the_registry_is_settled_with_its_first_reading() -> None:
+    registry = Registry(a={"request_schema": {"v": 1}})
+    catalog = Catalog(registry)
+    for _ in range(2):
+        await catalog.seed()
+        with anyio.move_on_after(0.01) as waited:
+            await catalog.settled()
+        assert waited.cancelled_caught, "its contracts are not read yet"
+        assert list(catalog.snapshot.functions) == ["a"]
+        await catalog.refresh(whole=True)
+        await catalog.settled()
+        assert catalog.snapshot.functions["a"].parameters == {"v": 1}
+
+
+@pytest.mark.requirement("prompt.catalog.settled")
+async def test_a_registry_that_cannot_be_read_holds_nothing_up() -> None:
+    registry = Registry()
+    registry.answers[LIST] = BusError("TIMEOUT", "late")
+    catalog = Catalog(registry)
+    await catalog.seed()
+    await catalog.refresh(whole=True)
+    await catalog.settled()
+    assert not catalog.snapshot.known
 
 
 @pytest.mark.requirement("prompt.catalog.hydration")

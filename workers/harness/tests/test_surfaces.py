@@ -1,5 +1,6 @@
 """The surface of a step: tools, prompt, notices; and the prefix that never changes."""
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,10 @@ from iii_harness.tools import AGENT_TRIGGER
 
 pytestmark = pytest.mark.anyio
 ALL = Policy(allow=["*"])
+
+
+async def at_once() -> None:
+    """A registry that has been read."""
 
 
 def registry(*ids: str, **described: str) -> Snapshot:
@@ -31,7 +36,7 @@ def record(policy: Policy | None = ALL, prompt: str | None = "I am.", **fields) 
 
 
 async def surface(of: TurnRecord, path: list[Item] = [], snapshot: Snapshot | None = None, sections=True) -> Surface:  # noqa: B006
-    return await StepSurfaces(lambda: snapshot or registry(), lambda: sections).of_step(of, path)
+    return await StepSurfaces(lambda: snapshot or registry(), lambda: sections, at_once).of_step(of, path)
 
 
 def frozen(text: str) -> Item:
@@ -129,7 +134,7 @@ async def test_whatever_changes_tools_and_prompt_keep_their_bytes(steps) -> None
 
 @pytest.mark.requirement("prompt.notices.registry")
 async def test_a_changed_or_gone_function_is_told_and_one_that_joined_is_not() -> None:
-    before = permitted(registry("a", "b"), StepSurfaces(registry, bool).gate(record()).policy)
+    before = permitted(registry("a", "b"), StepSurfaces(registry, bool, at_once).gate(record()).policy)
     seen = record(functions_acknowledged=before)
     path = [frozen("Your session id is s_1.")]
     assert (await surface(record(), path, registry("a"))).notices == ()
@@ -149,7 +154,7 @@ async def test_a_changed_or_gone_function_is_told_and_one_that_joined_is_not() -
 @pytest.mark.requirement("prompt.notices.registry")
 async def test_functions_outside_the_policy_and_an_unread_registry_are_silent() -> None:
     narrow = Policy(allow=["a"])
-    policy = StepSurfaces(registry, bool).gate(record(narrow)).policy
+    policy = StepSurfaces(registry, bool, at_once).gate(record(narrow)).policy
     seen = record(narrow, functions_acknowledged=permitted(registry("a", "b"), policy))
     path = [frozen((await surface(seen)).runtime_context or "")]
     assert (await surface(seen, path, registry("a"))).notices == ()
@@ -205,3 +210,24 @@ async def test_the_acknowledged_set_is_that_of_the_permitted_functions() -> None
     assert len(made.acknowledged or []) == 2
     same = await surface(record(Policy(allow=["a*"])), snapshot=registry("a", "ab", "c"))
     assert same.acknowledged == made.acknowledged
+
+
+@pytest.mark.requirement("prompt.catalog.settled")
+async def test_a_step_waits_until_the_contracts_have_been_read() -> None:
+    read = anyio.Event()
+    snapshots = [registry()]
+    surfaces = StepSurfaces(lambda: snapshots[-1], lambda: True, read.wait)
+    made: list[Surface] = []
+
+    async def step() -> None:
+        made.append(await surfaces.of_step(record(), []))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(step)
+        await anyio.wait_all_tasks_blocked()
+        assert not made
+        snapshots.append(registry("a::b"))
+        read.set()
+    assert made[0].acknowledged == permitted(
+        registry("a::b"), StepSurfaces(registry, bool, at_once).gate(record()).policy
+    )

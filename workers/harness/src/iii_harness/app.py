@@ -95,13 +95,14 @@ class Harness:
         await parts.settings.boot()
         await self._define(parts.settings.value)
         self._schedule(parts.settings.value)
-        await parts.catalog.refresh(whole=True)
+        await parts.catalog.seed()
         await parts.events.ready()
 
     async def _watch(self) -> None:
-        """Bring back at once what the last process left, then look for orphans as long as the connection lasts."""
+        """Read the contracts, bring back what was left, look for orphans as long as the connection lasts."""
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._parts.catalog.refresh(whole=True))
                 tasks.create_task(self._bring_back())
                 tasks.create_task(self._parts.status.sweep())
                 tasks.create_task(self._parts.sweeper.passes())

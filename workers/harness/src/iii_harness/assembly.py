@@ -79,7 +79,9 @@ class Assembled:
         return self.settings.value
 
     def _loop_parts(self, bus: Bus, world: World) -> Parts:
-        surfaces = StepSurfaces(lambda: self.catalog.snapshot, lambda: self.settings.value.prompt_cache_sections)
+        surfaces = StepSurfaces(
+            lambda: self.catalog.snapshot, lambda: self.settings.value.prompt_cache_sections, self.catalog.settled
+        )
         return Parts(
             bus=bus,
             world=world,

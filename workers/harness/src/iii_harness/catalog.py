@@ -88,6 +88,7 @@ class Catalog:
         self._busy = asyncio.Lock()
         self._wanted = 0
         self._whole = False
+        self._read_once = asyncio.Event()
         self.snapshot = Snapshot()
 
     async def on_change(self, event: FunctionsChange, _: Invocation) -> dict[str, Any]:
@@ -95,6 +96,23 @@ class Catalog:
         if event.event not in IRRELEVANT:
             await self.refresh(whole=event.event == ANNOUNCED)
         return {"ok": True}
+
+    async def seed(self) -> None:
+        """A connection begins: the ids at once; `refresh` follows with the schemas, `settled` waits for it."""
+        self._read_once.clear()
+        try:
+            rows = by_id(await self._list({}))
+        except EpochEnded:
+            raise
+        except BusError as error:
+            log.warning("registry_unreadable", error=str(error))
+            return
+        if not self.snapshot.known:
+            self._apply({i: replaced(row, None) for i, row in rows.items()})
+
+    async def settled(self) -> None:
+        """Wait until this connection's first reading is over: what a step acknowledges must not lack schemas."""
+        await self._read_once.wait()
 
     async def refresh(self, *, whole: bool = False) -> None:
         """Read the registry; schemas of new ids only, or of all when `whole`. A failure keeps what is known."""
@@ -111,6 +129,7 @@ class Catalog:
                 raise
             except BusError as error:
                 log.warning("registry_unreadable", error=str(error))
+            self._read_once.set()
 
     async def _read(self, *, whole: bool) -> None:
         rows = by_id(await self._list({}))

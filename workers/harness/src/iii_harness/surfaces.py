@@ -5,7 +5,7 @@ Pure of its inputs: the turn record, the active path, the registry's snapshot an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from iii_harness.catalog import INFO, Snapshot
@@ -25,9 +25,15 @@ POLICIES: Final = 256
 
 
 class StepSurfaces:
-    """Maker of surfaces; `snapshot` and `sections_enabled` are read anew for each."""
+    """Maker of surfaces; `snapshot` and `sections_enabled` are read anew for each, once the registry is `settled`."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot], sections_enabled: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        sections_enabled: Callable[[], bool],
+        settled: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._settled = settled
         self._snapshot = snapshot
         self._sections_enabled = sections_enabled
 
@@ -37,6 +43,7 @@ class StepSurfaces:
 
     async def of_step(self, record: TurnRecord, path: Sequence[Item]) -> Surface:
         """The surface of `record.step`, given the active path as loaded for it."""
+        await self._settled()
         snapshot = self._snapshot()
         gate = CallGate(compiled(record.options.functions), snapshot, lambda: messages(path))
         current = session_context(record.session_id, record.options, gate.policy)
