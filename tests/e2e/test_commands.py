@@ -101,6 +101,7 @@ def test_people_get_text(stack: StackProcess, session: str) -> None:
 def test_errors_are_one_object_on_stdout_with_exit_1(stack: StackProcess) -> None:
     for command, code in (
         (("show", "nowhere"), "session/not_found"),
+        (("stop", "nowhere"), "session/not_found"),
         (("call", "session::append", '{"session_id": "nowhere"}'), "session/not_found"),
         (("call", "session::append", '{"session_id": 3}'), "session/invalid_request"),
         (("call", "nobody::serves", "{}"), "function_not_found"),
@@ -113,6 +114,8 @@ def test_errors_are_one_object_on_stdout_with_exit_1(stack: StackProcess) -> Non
         assert plain.returncode == 1
         assert plain.stdout == ""
         assert plain.stderr.startswith("error: ")
+    assert stack.json("status", "nowhere") is None
+    assert "no session nowhere" in stack.cli("status", "nowhere").stderr
 
 
 @pytest.mark.requirement("stack.cli.usage")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from iii_stack.errors import StackError
 from iii_stack.output import AsJson, console, print_json
-from iii_stack.reach import Reach
-from iii_stack.reach import call as call_bus
+from iii_stack.reach import Reach, with_bus
+
+if TYPE_CHECKING:
+    from iii_kit.bus import Bus
 
 
 def status(
@@ -30,7 +32,16 @@ def status(
 
         iii-stack status s_1 --json --verbose
     """
-    report = call_bus(reach, "harness::status", {"session_id": session, "verbose": verbose})
+
+    async def work(bus: Bus) -> dict[str, Any] | None:
+        from iii_stack.chat.conversation import check_exists
+
+        report = await bus.call("harness::status", {"session_id": session, "verbose": verbose})
+        if report is None and not as_json:
+            await check_exists(bus, session)
+        return report
+
+    report = with_bus(reach, work)
     if as_json:
         print_json(report)
         return

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from iii_stack.output import AsJson, console, print_json
-from iii_stack.reach import Reach
-from iii_stack.reach import call as call_bus
+from iii_stack.reach import Reach, with_bus
+
+if TYPE_CHECKING:
+    from iii_kit.bus import Bus
 
 
 def stop(
@@ -26,7 +28,16 @@ def stop(
         iii-stack stop s_1
     """
     request = {"session_id": session} | ({} if turn is None else {"turn_id": turn})
-    answer = call_bus(reach, "harness::stop", request)
+
+    async def work(bus: Bus) -> dict[str, Any]:
+        from iii_stack.chat.conversation import check_exists
+
+        answer = await bus.call("harness::stop", request)
+        if not answer["stopping"]:
+            await check_exists(bus, session)
+        return answer
+
+    answer = with_bus(reach, work)
     if as_json:
         print_json(answer)
     else:
