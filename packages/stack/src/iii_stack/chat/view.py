@@ -61,10 +61,11 @@ class ChatView:
         self._shown[entry_id] = Shown(revision=sys.maxsize, done=True)
 
     def lost(self) -> None:
-        """The connection is gone: say so once."""
+        """The connection is gone: say so once. The answer is left as it is: its rest follows where it was cut."""
         if not self._away:
             self._away = True
-            self.end_line()
+            if self._open_line:
+                self._aside.print()
             self._aside.print("connection lost, waiting for the stack (Ctrl-C leaves)", style="yellow", markup=False)
 
     def found(self) -> None:
