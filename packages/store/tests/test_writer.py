@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -68,13 +69,37 @@ async def test_a_job_that_fails_alone_leaves_nothing(store: SqliteStore | Inline
 async def test_writes_that_wait_together_share_commits_in_order(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "notes.db", [NOTES])
     started, gate = threading.Event(), threading.Event()
-    first = store.submit(lambda tx: (started.set(), gate.wait(10)))
+    first = store.submit(lambda tx: (started.set(), gate.wait(10)), long=True)
     await asyncio.to_thread(started.wait, 10)
     rest = [store.submit(add(f"{n:03}")) for n in range(100)]
     gate.set()
     await asyncio.gather(first, *rest)
     assert store.commits == 2
     assert texts(store) == [f"{n:03}" for n in range(100)]
+    store.close()
+
+
+@pytest.mark.requirement("store.write.off_loop")
+async def test_a_write_that_waits_for_another_process_or_is_long_keeps_off_the_loop(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "notes.db", [NOTES])
+    other = sqlite3.connect(tmp_path / "notes.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    threads: list[int] = []
+
+    def where(tx: Tx) -> None:
+        threads.append(threading.get_ident())
+
+    held = store.submit(where)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not held.done()
+    other.execute("ROLLBACK")
+    other.close()
+    await held
+    await store.submit(where, long=True)
+    await store.submit(where)
+    loop = threading.get_ident()
+    assert [ident == loop for ident in threads] == [False, False, True]
     store.close()
 
 
@@ -167,7 +192,7 @@ async def test_a_read_is_one_view_whatever_is_committed_meanwhile(tmp_path: Path
 async def test_close_under_load_finishes_what_was_submitted_and_refuses_the_rest(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "notes.db", [NOTES])
     jobs = [store.submit(add(str(n))) for n in range(2000)]
-    await asyncio.to_thread(store.close)
+    store.close()
     store.close()
     assert await asyncio.gather(*jobs) == [1] * 2000
     for use in (lambda: store.submit(add("late")), lambda: store.peek(lambda _: 0)):

@@ -93,7 +93,9 @@ class LocalFunction:
 
     def _start_write(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
         sent = self.worker.sender(request.traceparent, request.baggage)
-        future = asyncio.ensure_future(self.worker.store.submit(self.write_job(prepared), after=sent))
+        future = asyncio.ensure_future(
+            self.worker.store.submit(self.write_job(prepared), after=sent, long=cast("TxHandler", self.run).long)
+        )
         if request.worker is not None:
             request.worker.last_write = future
         future.add_done_callback(lambda done: self._settle(done, request, answer))

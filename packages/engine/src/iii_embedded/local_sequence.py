@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -158,7 +158,8 @@ async def _commit(bus: LocalBus, steps: list[Step], results: list[Any]) -> BusEr
     """Run the steps in one commit and add their results; the error that ended them."""
     timeout_ms = max(step.call.opts.timeout_ms for step in steps)
 
-    future = asyncio.ensure_future(bus.worker.store.submit(partial(_run, steps)))
+    long = any(step.function is not None and cast("TxHandler", step.function.run).long for step in steps)
+    future = asyncio.ensure_future(bus.worker.store.submit(partial(_run, steps), long=long))
     bus.worker.last_write = future
     reply = bus.reply()
     future.add_done_callback(lambda done: _settle(done, reply))

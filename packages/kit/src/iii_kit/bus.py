@@ -68,9 +68,13 @@ Handler: TypeAlias = Callable[[Any, Invocation], Awaitable[Json]]
 
 @dataclass(frozen=True, slots=True)
 class TxHandler:
-    """A function that is one transaction: runs in the writer under a savepoint, its events leave after the commit."""
+    """A function that is one transaction: runs in the writer under a savepoint, its events leave after the commit.
+
+    `long`: it may touch thousands of rows, so it keeps off the event loop.
+    """
 
     run: Callable[[Tx, Any, Invocation], Json]
+    long: bool = False
 
 
 @dataclass(frozen=True, slots=True)

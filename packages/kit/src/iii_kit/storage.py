@@ -67,12 +67,17 @@ class Store(Protocol):
         ...
 
     def submit(
-        self, job: Callable[[Tx], T], *, after: Callable[[Sequence[Call]], None] | None = None, lazy: bool = False
+        self,
+        job: Callable[[Tx], T],
+        *,
+        after: Callable[[Sequence[Call]], None] | None = None,
+        lazy: bool = False,
+        long: bool = False,
     ) -> Awaitable[T]:
         """`write` that is handed over before it returns: writes run in the order of submission.
 
         A `lazy` write that nobody waits for starts no commit by itself: it rides along with the next other write, or
-        goes alone after a few milliseconds.
+        goes alone after a few milliseconds. A `long` one, which may touch thousands of rows, keeps off the event loop.
         """
         ...
 

@@ -17,7 +17,7 @@ from iii_kit.logs import logger
 from iii_kit.storage import Cursor, Tx
 from iii_kit.world import Point
 from iii_store.database import Database, cut_log
-from iii_store.faults import StoreFailed, fault
+from iii_store.faults import BUSY, LOCKED, StoreFailed, fault, result_code
 
 log = logger(__name__)
 
@@ -42,7 +42,20 @@ class Dead(BaseException):
 class Job:
     """One write that waits for its commit, and the transaction that its function sees."""
 
-    __slots__ = ("_calls", "_db", "_hooks", "_lost", "after", "error", "future", "lazy", "loop", "result", "run")
+    __slots__ = (
+        "_calls",
+        "_db",
+        "_hooks",
+        "_lost",
+        "after",
+        "error",
+        "future",
+        "lazy",
+        "long",
+        "loop",
+        "result",
+        "run",
+    )
 
     def __init__(
         self,
@@ -50,12 +63,14 @@ class Job:
         after: Callable[[Sequence[Call]], None] | None,
         loop: asyncio.AbstractEventLoop,
         lazy: bool,
+        long: bool = False,
     ) -> None:
         self.run = run
         self.after = after
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
         self.lazy = lazy
+        self.long = long
         self.result: Any = None
         self.error: BaseException | None = None
         self._db: Database | None = None
@@ -122,42 +137,78 @@ class Job:
             log.exception("commit_listener_failed")
 
 
+class Locked(Exception):
+    """Another process holds the database: a group that may not wait for it has not begun."""
+
+
 class Committer:
-    """Commits groups on one writing connection."""
+    """Writes groups and commits them on one writing connection: `write`, then `commit`, never two groups at a time.
+
+    The two may run in different threads. A group that is written without patience waits for no other process.
+    """
 
     def __init__(self, db: Database, path: Path, reach: Callable[[Point], None]) -> None:
         self._db = db
         self._path = path
         self._reach = reach
+        self._patience_ms = db.execute("PRAGMA busy_timeout").fetchone()
+        self._patient = True
         self.commits = 0
         self.broken: StoreFailed | None = None
 
-    def commit(self, group: Sequence[Job]) -> None:
-        """Run and commit `group`; every job ends with a result or an error. Raises `Dead` at a crash point alone."""
+    def write(self, group: Sequence[Job], *, patient: bool = True) -> bool:
+        """Run the statements of `group`; False when all of it failed. Raises `Locked`, or `Dead` at a crash point."""
         if self.broken is not None:
             for job in group:
                 job.error = self.broken
-            return
+            return False
         try:
-            self._write(group)
+            self._begin(patient)
+        except Locked:
+            raise
+        except BaseException as error:
+            self._fail(group, error)
+            return False
+        return self._attempt(group, self._run)
+
+    def commit(self, group: Sequence[Job]) -> None:
+        """Bring a written group to disk; every job ends with a result or an error. Raises `Dead` at a crash point."""
+        if self._attempt(group, self._end) and self.commits % _CUT_EVERY == 0:
+            self._cut()
+
+    def _attempt(self, group: Sequence[Job], part: Callable[[Sequence[Job]], None]) -> bool:
+        try:
+            part(group)
         except Dead:
             raise
         except BaseException as error:
             self._fail(group, error)
-        if self.commits % _CUT_EVERY == 0 and self.broken is None:
-            self._cut()
+            return False
+        return True
 
-    def _write(self, group: Sequence[Job]) -> None:
+    def _begin(self, patient: bool) -> None:
         db = self._db
-        db.execute("BEGIN IMMEDIATE")
+        if patient is not self._patient:
+            db.execute(f"PRAGMA busy_timeout={self._patience_ms[0] if patient and self._patience_ms else 0}")
+            self._patient = patient
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except Exception as error:
+            if not patient and result_code(error) in (BUSY, LOCKED):
+                raise Locked from error
+            raise
+
+    def _run(self, group: Sequence[Job]) -> None:
         if len(group) == 1:
             self._run_alone(group[0])
         else:
             for job in group:
                 self._run_one(job)
         self._pass(StorePoint.GROUP_WRITTEN)
-        if db.in_transaction:
-            db.execute("COMMIT")
+
+    def _end(self, _: Sequence[Job]) -> None:
+        if self._db.in_transaction:
+            self._db.execute("COMMIT")
         self.commits += 1
         self._pass(StorePoint.GROUP_COMMITTED)
 

@@ -64,13 +64,18 @@ class InlineStore:
         return await self.submit(job, after=after)
 
     def submit(
-        self, job: Callable[[Tx], Any], *, after: Callable[[Sequence[Call]], None] | None = None, lazy: bool = False
+        self,
+        job: Callable[[Tx], Any],
+        *,
+        after: Callable[[Sequence[Call]], None] | None = None,
+        lazy: bool = False,
+        long: bool = False,
     ) -> asyncio.Future[Any]:
         """Commit `job`, and the lazy ones before it, now; the future is settled at the next turn of the loop."""
         if self._over is not None:
             raise self._over
         loop = asyncio.get_running_loop()
-        work = Job(job, after, loop, lazy)
+        work = Job(job, after, loop, lazy, long)
         self._lazy.append(work)
         if not lazy:
             self._flush()
@@ -108,7 +113,8 @@ class InlineStore:
         if self._over is not None or not group:
             return
         try:
-            self._committer.commit(group)
+            if self._committer.write(group):
+                self._committer.commit(group)
         except Dead as death:
             self.crash()
             if self._on_crash is not None:

@@ -60,7 +60,6 @@ class SqliteStore:
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._committer = Committer(self._writing, path, reach)
         self._writer = Writer(self._committer, self._end_writing, self._died)
-        self._writer.start()
         self._over: Exception | None = None
 
     @property
@@ -73,15 +72,20 @@ class SqliteStore:
         return await self.submit(job, after=after)
 
     def submit(
-        self, job: Callable[[Tx], Any], *, after: Callable[[Sequence[Call]], None] | None = None, lazy: bool = False
+        self,
+        job: Callable[[Tx], Any],
+        *,
+        after: Callable[[Sequence[Call]], None] | None = None,
+        lazy: bool = False,
+        long: bool = False,
     ) -> asyncio.Future[Any]:
         """Hand `job` to the writer now, keeping the order of submission; the future is settled after fsync.
 
-        A `lazy` job waits a few milliseconds for another write to share its commit.
+        A `lazy` job waits a few milliseconds for another write to share its commit; a `long` one runs off the loop.
         """
         if self._over is not None:
             raise self._over
-        work = Job(job, after, asyncio.get_running_loop(), lazy)
+        work = Job(job, after, asyncio.get_running_loop(), lazy, long)
         self._writer.submit(work)
         return work.future
 

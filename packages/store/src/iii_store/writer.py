@@ -1,15 +1,19 @@
-"""The one writer: a thread that takes whatever waits and commits it as one group (design, engine spec 23)."""
+"""The one writer (design, engine spec 23): what waits is written as one group on the loop, and committed by a thread.
+
+Statements touch memory and are quick; only the commit waits for the disk. So the loop runs the statements of a group,
+where no other thread contends for the interpreter, and the thread has the commit alone. A group with a `long` job, and
+one that has to wait for another process, is written by the thread too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 import threading
-import time
+from collections import deque
 from collections.abc import Callable
-from itertools import groupby
 
-from iii_store.group import Committer, Dead, Job, settle
+from iii_store.group import Committer, Dead, Job, Locked, settle
 
 MAX_GROUP = 512
 """Jobs in one commit; more wait for the next."""
@@ -17,9 +21,11 @@ MAX_GROUP = 512
 LAZY_WAIT = 0.01
 """Seconds that lazy jobs wait for another write to share its commit."""
 
+Group = list[Job]
 
-class Writer(threading.Thread):
-    """The thread that commits. `close` runs on it at its end; `died` on the loop when a crash point ended it."""
+
+class Writer:
+    """Gathers jobs on the loop. `close` runs on the thread at its end; `died` on the loop at a crash point."""
 
     def __init__(
         self,
@@ -27,77 +33,105 @@ class Writer(threading.Thread):
         close: Callable[[], None],
         died: Callable[[BaseException], None],
     ) -> None:
-        super().__init__(name="store-writer", daemon=True)
         self._committer = committer
         self._close = close
         self._died = died
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._waiting: deque[Job] = deque()
+        self._start: asyncio.Handle | None = None
+        self._start_is_lazy = False
+        self._busy = False
         self._abandoned = False
+        self._groups: queue.SimpleQueue[tuple[Group, bool] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._commit_groups, name="store-writer", daemon=True)
+        self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """Hand over one job; its future is settled on its own loop."""
-        self._jobs.put(job)
+        """Take over one job; its future is settled on its loop."""
+        self._waiting.append(job)
+        if not self._busy:
+            self._schedule(job.loop, lazy=job.lazy)
 
     def stop(self) -> None:
         """Finish what was submitted, then end the thread."""
-        self._jobs.put(None)
-        self.join()
+        self._unschedule()
+        while self._waiting:
+            self._groups.put((self._take(), False))
+        self._groups.put(None)
+        self._thread.join()
 
     def abandon(self) -> None:
         """End as a dead process does: what has not been committed never is, and nobody is told."""
         self._abandoned = True
+        self._waiting.clear()
         self.stop()
 
-    def run(self) -> None:
-        """Take, commit, release, until told to stop."""
-        stopping = False
-        while not stopping:
-            group, stopping = self._take()
-            if self._abandoned or not group:
+    # -- on the loop
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop, *, lazy: bool) -> None:
+        if self._start is not None:
+            if lazy or not self._start_is_lazy:
+                return
+            self._start.cancel()
+        self._start_is_lazy = lazy
+        self._start = loop.call_later(LAZY_WAIT, self._begin) if lazy else loop.call_soon(self._begin)
+
+    def _unschedule(self) -> None:
+        if self._start is not None:
+            self._start.cancel()
+            self._start = None
+
+    def _take(self) -> Group:
+        waiting = self._waiting
+        return [waiting.popleft() for _ in range(min(len(waiting), MAX_GROUP))]
+
+    def _begin(self) -> None:
+        """Write the next group and hand it to the thread."""
+        self._start = None
+        group = self._take()
+        if not group:
+            return
+        self._busy = True
+        try:
+            written = not any(job.long for job in group) and self._committer.write(group, patient=False)
+        except Locked:
+            written = False
+        except Dead as death:
+            self._died(death.__cause__ or death)
+            return
+        if self._abandoned:
+            return
+        if not written and all(job.error is not None for job in group):
+            group[0].loop.call_soon(self._ended, group)
+        else:
+            self._groups.put((group, written))
+
+    def _ended(self, group: Group) -> None:
+        """A group is on disk, or has failed: tell, and go on with what those who were told have to write."""
+        self._busy = False
+        settle(group)
+        if self._waiting:
+            self._schedule(self._waiting[0].loop, lazy=all(job.lazy for job in self._waiting))
+
+    # -- on the thread
+
+    def _commit_groups(self) -> None:
+        while (item := self._groups.get()) is not None:
+            group, written = item
+            if self._abandoned:
                 continue
             try:
-                self._committer.commit(group)
+                if written or self._committer.write(group):
+                    self._committer.commit(group)
             except Dead as death:
                 self._abandoned = True
-                _tell(group[0].loop, self._died, death.__cause__ or death)
+                self._tell(group, self._died, death.__cause__ or death)
                 continue
-            _release(group)
+            self._tell(group, self._ended, group)
         self._close()
 
-    def _take(self) -> tuple[list[Job], bool]:
-        jobs = self._jobs
-        first = jobs.get()
-        if first is None:
-            return [], True
-        group = [first]
-        lazy = first.lazy
-        until = time.monotonic() + LAZY_WAIT if lazy else 0.0
-        while len(group) < MAX_GROUP:
-            wait = max(until - time.monotonic(), 0.0) if lazy else 0.0
-            try:
-                job = jobs.get(wait > 0, wait)
-            except queue.Empty:
-                break
-            if job is None:
-                return group, True
-            group.append(job)
-            lazy = lazy and job.lazy
-        return group, False
-
-
-def _release(group: list[Job]) -> None:
-    """Settle the futures: one hand-over per loop, which is one in all but tests."""
-    loop = group[0].loop
-    if all(job.loop is loop for job in group):
-        _tell(loop, settle, group)
-        return
-    for each, jobs in groupby(group, key=lambda job: job.loop):
-        _tell(each, settle, list(jobs))
-
-
-def _tell(loop: asyncio.AbstractEventLoop, run: Callable[..., None], *args: object) -> None:
-    try:
-        loop.call_soon_threadsafe(run, *args)
-    except RuntimeError:
-        # The loop is closed: nobody is left to hear of it.
-        return
+    def _tell(self, group: Group, run: Callable[..., None], *args: object) -> None:
+        try:
+            group[0].loop.call_soon_threadsafe(run, *args)
+        except RuntimeError:
+            # The loop is closed: nobody is left to hear of it.
+            self._busy = False

@@ -37,6 +37,9 @@ WRITES: tuple[tuple[FunctionSpec, Writing], ...] = (
     (contract.DELETE_ATTACHMENT, attachments.delete_attachment),
 )
 
+LONG = (contract.DELETE, contract.APPEND_MANY, contract.FORK)
+"""Writes that may touch thousands of rows."""
+
 
 def _goes_on(request: Any) -> bool:
     """True for a read of what is new since an entry: usually a few rows."""
@@ -74,7 +77,7 @@ def install(bus: Bus, world: World) -> SessionsWorker:
     """Provide the event types, serve every function, and follow the configuration entry `session-manager`."""
     parts = Parts(world, Events(bus))
     for spec, write in WRITES:
-        bus.serve(spec, TxHandler(partial(_write, write, parts)))
+        bus.serve(spec, TxHandler(partial(_write, write, parts), long=spec in LONG))
     for spec, read, bounded in READS:
         bus.serve(spec, ReadHandler(partial(_read, read, parts), bounded))
     settings = Settings(bus, world, parts.limits)
