@@ -74,10 +74,12 @@ def test_a_value_that_contains_itself_is_too_deep() -> None:
 
 
 @pytest.mark.requirement("kit.encoding.refused")
-def test_size_is_counted_in_encoded_bytes() -> None:
-    assert encode("ü" * 4, limit=10) == b'"' + "ü".encode() * 4 + b'"'
+def test_size_is_counted_in_encoded_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iii_kit.encoding._SHORT", 0)
+    monkeypatch.setattr("iii_kit.encoding.MAX_BYTES", 10)
+    assert encode("ü" * 4) == b'"' + "ü".encode() * 4 + b'"'
     with pytest.raises(PayloadTooLarge, match="encoded payload is 12 bytes, over the limit of 10 bytes") as large:
-        encode("ü" * 5, limit=10)
+        encode("ü" * 5)
     assert large.value.code == "payload_too_large"
 
 

@@ -72,18 +72,13 @@ class LocalFunction:
         caller = request.caller_id
         if caller is None and type(data) is dict:
             caller = cast("dict[str, Any]", data).get(CALLER)
-        parsed = request_of(self.spec, data)
         metadata = None if request.metadata is None else decode(request.metadata)
-        return Prepared(parsed, Invocation(self.spec.id, caller, metadata, request.traceparent, request.baggage))
+        invocation = Invocation(self.spec.id, caller, metadata, request.traceparent, request.baggage)
+        return Prepared(self.validated(data), invocation)
 
-    def write_job(self, prepared: Prepared) -> Callable[[Tx], bytes]:
-        """The transaction of a prepared call of a `TxHandler`."""
-        run = cast("TxHandler", self.run).run
-
-        def job(tx: Tx) -> bytes:
-            return encoded(run(tx, prepared.request, prepared.invocation))
-
-        return job
+    def validated(self, data: Any) -> Any:
+        """The request in the data of a call; raises the error of a payload that does not fit."""
+        return request_of(self.spec, data)
 
     def failure(self, error: BaseException) -> Failure:
         """The failure of a call; what is no error of the bus is logged with its traceback."""
@@ -92,13 +87,18 @@ class LocalFunction:
         return Failure.of(error)
 
     def _start_write(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+        handler = cast("TxHandler", self.run)
+
+        def job(tx: Tx) -> bytes:
+            return encoded(handler.run(tx, prepared.request, prepared.invocation))
+
+        def told(result: bytes, error: BaseException | None) -> None:
+            self._tell(result, error, request, answer)
+
         sent = self.worker.sender(request.traceparent, request.baggage)
-        future = asyncio.ensure_future(
-            self.worker.store.submit(self.write_job(prepared), after=sent, long=cast("TxHandler", self.run).long)
-        )
+        written = self.worker.store.submit(job, after=sent, long=handler.long, told=told)
         if request.worker is not None:
-            request.worker.last_write = future
-        future.add_done_callback(lambda done: self._settle(done, request, answer))
+            request.worker.last_write = written
 
     def _start_read(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
         earlier = None if request.worker is None else request.worker.last_write
@@ -155,14 +155,18 @@ class LocalFunction:
     def _settle(self, done: asyncio.Future[bytes], request: Request, answer: Answer | None) -> None:
         if done.cancelled():
             refuse(request, answer, STOPPED)
-            return
-        error = done.exception()
+        elif (error := done.exception()) is not None:
+            self._tell(b"", error, request, answer)
+        else:
+            self._tell(done.result(), None, request, answer)
+
+    def _tell(self, result: bytes, error: BaseException | None, request: Request, answer: Answer | None) -> None:
         if isinstance(error, Exception):
             refuse(request, answer, self.failure(error))
         elif error is not None:
             _log.error("process_ends", function=self.spec.id, exc_info=error)
         elif answer is not None:
-            answer(done.result())
+            answer(result)
 
 
 def encoded(result: Any) -> bytes:

@@ -6,19 +6,16 @@ what came before committed. Events of the calls leave once the commit is on disk
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
-from iii_embedded.calls import NULL, Failure, Request
-from iii_embedded.local_function import LocalFunction
-from iii_embedded.registry import DEFAULT
-from iii_embedded.routing import NO_QUEUE, QUEUE_PROVIDER, carry, enqueue_failure, enqueued, refuse
-from iii_kit.bus import Call, TxHandler
+from iii_contracts.spec import CALLER
+from iii_embedded.calls import Failure
+from iii_embedded.local_function import LocalFunction, encoded
+from iii_embedded.registry import DEFAULT, Function
+from iii_embedded.routing import NO_QUEUE, QUEUE_PROVIDER, drop, enqueue_failure, handed_over, readable, with_function
+from iii_kit.bus import Call, Invocation, TxHandler
 from iii_kit.encoding import decode
 from iii_kit.errors import BusError, EpochEnded, PartialSequence
 from iii_kit.storage import Cursor, Tx
@@ -28,26 +25,33 @@ if TYPE_CHECKING:
     from iii_embedded.local_bus import LocalBus
 
 
-@dataclass(slots=True)
 class Step:
-    """One call of a sequence inside the shared transaction; a refused void call has no job."""
+    """One call of a sequence inside the shared transaction; a refused void call has no function."""
 
-    call: Call
-    request: Request
-    function: LocalFunction | None = None
-    job: Callable[[Tx], bytes] | None = None
-    receipt: str | None = None
-    result: bytes | None = None
+    __slots__ = ("call", "function", "invocation", "receipt", "request", "result")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.function: LocalFunction | None = None
+        self.request: Any = None
+        self.invocation: Invocation = _UNCALLED
+        self.receipt: str | None = None
+        self.result: bytes = b""
 
 
-@dataclass(slots=True)
+_UNCALLED = Invocation("", None)
+
+
 class Ran:
     """What the shared transaction did: how many steps, and why it did not do the next one."""
 
-    done: int = 0
-    error: Exception | None = None
-    dropped: list[tuple[Step, Exception]] = field(default_factory=list[tuple[Step, Exception]])
-    """Void steps that failed: nobody hears of it."""
+    __slots__ = ("done", "dropped", "error")
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.error: Exception | None = None
+        self.dropped: list[tuple[Step, Exception]] = []
+        """Void steps that failed: nobody hears of it."""
 
 
 class _StepTx:
@@ -73,7 +77,7 @@ class _StepTx:
         for run in self.hooks:
             tx.on_commit(run)
         if self.events and step.function is not None:
-            send = step.function.worker.sender(step.request.traceparent, step.request.baggage)
+            send = step.function.worker.sender(step.invocation.traceparent, step.invocation.baggage)
             tx.on_commit(partial(send, self.events))
 
 
@@ -109,64 +113,86 @@ def _prepare(bus: LocalBus, calls: Sequence[Call]) -> tuple[list[Step], BusError
     steps: list[Step] = []
     trace = carrier()
     for call in calls:
+        step = Step(call)
         try:
-            step = _step(bus, call, trace)
+            if not (_enter_queue if call.kind == "enqueue" else _enter)(bus, step, trace):
+                break
         except BusError as error:
             if call.kind != "void":
                 return steps, error
-            refused = Request(call.fn, NULL)
-            refuse(refused, None, Failure.of(error))
-            step = Step(call, refused)
-        if step is None:
-            break
+            drop(call.fn, Failure.of(error))
+            step.function = None
         steps.append(step)
     return steps, None
 
 
-def _step(bus: LocalBus, call: Call, trace: Carrier) -> Step | None:
-    request = bus.worker.request(call, *trace)
-    if call.kind == "enqueue":
-        return _enqueue_step(bus, call, request)
-    function = bus.router.resolve(request.namespace, call.fn)
-    if isinstance(function, Failure):
-        raise function.error(call.fn)
+def _enter(bus: LocalBus, step: Step, trace: Carrier) -> bool:
+    """Make the step ready to run; False when its function is no transaction of this engine."""
+    call = step.call
+    worker = bus.worker
+    namespace = worker.namespace_of(call)
+    function = _transaction(bus.router.resolve(namespace, call.fn), call.fn)
+    if function is None:
+        return False
     local = function.local
-    if local is None or not isinstance(local.run, TxHandler):
-        return None
-    if trace.traceparent is not None or trace.baggage is not None:
-        carry(request, function)
-    return Step(call, request, local, local.write_job(local.prepare(request)))
+    assert local is not None, "a transaction runs here"
+    data = worker.arguments(call)[1]
+    step.request = local.validated(data)
+    caller = worker.caller_id
+    if caller is None and isinstance(data, dict):
+        caller = cast("dict[str, Any]", data).get(CALLER)
+    traceparent, baggage = readable(trace.traceparent), trace.baggage
+    if not function.owner.builtin and (traceparent is not None or baggage is not None):
+        baggage = with_function(baggage, call.fn)
+    metadata = None if call.opts.metadata is None else decode(worker.metadata(call) or b"null")
+    step.invocation = Invocation(call.fn, caller, metadata, traceparent, baggage)
+    step.function = local
+    return True
 
 
-def _enqueue_step(bus: LocalBus, call: Call, request: Request) -> Step | None:
+def _enter_queue(bus: LocalBus, step: Step, trace: Carrier) -> bool:
+    call = step.call
     provider = bus.router.resolve(DEFAULT, QUEUE_PROVIDER)
-    if isinstance(provider, Failure):
-        raise NO_QUEUE.error(call.fn)
-    local = provider.local
-    if local is None or not isinstance(local.run, TxHandler):
-        return None
-    receipt = bus.fresh_id()
-    handed = Request(QUEUE_PROVIDER, msgspec.json.encode(enqueued(request, call.queue, receipt)), worker=request.worker)
+    function = _transaction(NO_QUEUE if isinstance(provider, Failure) else provider, call.fn)
+    if function is None:
+        return False
+    local = function.local
+    assert local is not None, "a transaction runs here"
+    step.receipt = bus.fresh_id()
+    namespace = bus.worker.namespace_of(call)
+    handed = handed_over(call.queue, call.fn, namespace, bus.worker.arguments(call)[1], step.receipt, *trace)
     try:
-        prepared = local.prepare(handed)
+        step.request = local.validated(handed)
     except BusError as error:
         raise enqueue_failure(Failure.of(error)).error(call.fn) from error
-    return Step(call, handed, local, local.write_job(prepared), receipt)
+    step.invocation = Invocation(QUEUE_PROVIDER, None)
+    step.function = local
+    return True
+
+
+def _transaction(found: Function | Failure, function_id: str) -> Function | None:
+    """The function when it is a transaction of this engine; raises why it cannot be called."""
+    if isinstance(found, Failure):
+        raise found.error(function_id)
+    return found if found.local is not None and isinstance(found.local.run, TxHandler) else None
 
 
 async def _commit(bus: LocalBus, steps: list[Step], results: list[Any]) -> BusError | None:
     """Run the steps in one commit and add their results; the error that ended them."""
-    timeout_ms = max(step.call.opts.timeout_ms for step in steps)
-
-    long = any(step.function is not None and cast("TxHandler", step.function.run).long for step in steps)
-    future = asyncio.ensure_future(bus.worker.store.submit(partial(_run, steps), long=long))
-    bus.worker.last_write = future
+    timeout_ms, long = 0, False
+    for step in steps:
+        timeout_ms = max(timeout_ms, step.call.opts.timeout_ms)
+        long = long or (step.function is not None and cast("TxHandler", step.function.run).long)
     reply = bus.reply()
-    future.add_done_callback(lambda done: _settle(done, reply))
+    bus.worker.last_write = bus.worker.store.submit(partial(_run, steps), long=long, told=partial(_settle, reply))
     ran: Ran | Failure = await bus.answered(reply, timeout_ms)
     if isinstance(ran, Failure):
         return ran.error(steps[0].call.fn)
-    results.extend(_result(step) for step in steps[: ran.done])
+    for step in steps[: ran.done]:
+        if step.call.kind == "void":
+            results.append(None)
+        else:
+            results.append(decode(step.result) if step.receipt is None else step.receipt)
     return None if ran.error is None else _error(steps[ran.done], ran.error)
 
 
@@ -174,11 +200,12 @@ def _run(steps: list[Step], tx: Tx) -> Ran:
     """Inside the writer: every step under its savepoint, up to the first that fails."""
     ran = Ran()
     for step in steps:
-        if step.job is not None:
+        if step.function is not None:
             tx.execute("SAVEPOINT step")
             own = _StepTx(tx.execute)
             try:
-                step.result = step.job(own)
+                result = cast("TxHandler", step.function.run).run(own, step.request, step.invocation)
+                step.result = encoded(result)
                 own.hand_over(tx, step)
             except Exception as error:
                 tx.execute("ROLLBACK TO step")
@@ -193,25 +220,14 @@ def _run(steps: list[Step], tx: Tx) -> Ran:
     return ran
 
 
-def _settle(done: asyncio.Future[Ran], answer: Callable[[Ran | Failure], None]) -> None:
+def _settle(answer: Callable[[Ran | Failure], None], ran: Ran | None, error: BaseException | None) -> None:
     """On the loop, after the commit: release what the transaction did."""
-    if done.cancelled():
-        return
-    error = done.exception()
-    if error is not None:
-        if isinstance(error, Exception):
-            answer(Failure.of(error))
-        return
-    ran = done.result()
-    for step, dropped in ran.dropped:
-        refuse(step.request, None, Failure.of(dropped))
-    answer(ran)
-
-
-def _result(step: Step) -> Any:
-    if step.call.kind == "void":
-        return None
-    return step.receipt if step.receipt is not None else decode(step.result or NULL)
+    if ran is not None and error is None:
+        for step, dropped in ran.dropped:
+            drop(step.call.fn, Failure.of(dropped))
+        answer(ran)
+    elif isinstance(error, Exception):
+        answer(Failure.of(error))
 
 
 def _error(step: Step, error: Exception) -> BusError:

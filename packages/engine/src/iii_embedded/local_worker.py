@@ -104,16 +104,30 @@ class LocalWorker(Worker):
 
     def request(self, call: Call, traceparent: str | None, baggage: str | None) -> Request:
         """A call of this worker, encoded and checked."""
-        opts = call.opts
-        namespace = DEFAULT if opts.namespace is None else opts.namespace
+        namespace = self.namespace_of(call)
+        data, value = self.arguments(call)
+        metadata = self.metadata(call)
+        return Request(call.fn, data, namespace, self, self.caller_id, metadata, traceparent, baggage, None, value)
+
+    def namespace_of(self, call: Call) -> str:
+        """Where a call looks for its function."""
+        namespace = call.opts.namespace
+        if namespace is None:
+            return DEFAULT
         if not namespace.strip():
             raise BusError("INVALID_NAMESPACE", "namespace must not be blank", call.fn)
+        return namespace
+
+    def arguments(self, call: Call) -> tuple[bytes, Any]:
+        """The data of a call as JSON bytes, and what they decode to."""
         if call.data is None and not self.builtin:
             # As on the other wire, where a call without data is dropped unanswered (engine spec 21.5).
             raise Unencodable("$", "the data of a call cannot be null")
-        metadata = None if opts.metadata is None else encode(opts.metadata)
-        data, value = exchanged(call.data)
-        return Request(call.fn, data, namespace, self, self.caller_id, metadata, traceparent, baggage, None, value)
+        return exchanged(call.data)
+
+    def metadata(self, call: Call) -> bytes | None:
+        """The metadata of a call as JSON bytes."""
+        return None if call.opts.metadata is None else encode(call.opts.metadata)
 
     def offer(self, binding: BoundTrigger, acknowledge: Acknowledge) -> None:
         """Ask the provider; a refusal is its `BusError`."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from iii_embedded.calls import Answer, Failure, Outcome, Request
-from iii_embedded.registry import DEFAULT, Function, Registry, elsewhere
+from iii_embedded.registry import DEFAULT, Function, Registry
 from iii_kit.logs import logger
 from iii_kit.world import Ids
 
@@ -25,18 +26,6 @@ FUNCTION_ENTRY = "iii.function.id"
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 _log = logger(__name__)
-
-
-class Enqueued(msgspec.Struct, omit_defaults=True):
-    """What the queue provider is called with."""
-
-    queue: str
-    function_id: str
-    data: msgspec.Raw
-    messageReceiptId: str
-    traceparent: str | None
-    baggage: str
-    namespace: str | None = None
 
 
 class Router:
@@ -72,7 +61,22 @@ class Router:
         if provider is None:
             refuse(request, answer, NO_QUEUE)
             return
-        handed = Request(QUEUE_PROVIDER, msgspec.json.encode(enqueued(request, queue, receipt)), worker=request.worker)
+        data = msgspec.Raw(request.data)
+        handed = Request(
+            QUEUE_PROVIDER,
+            msgspec.json.encode(
+                handed_over(
+                    queue,
+                    request.function_id,
+                    request.namespace,
+                    data,
+                    receipt,
+                    request.traceparent,
+                    request.baggage,
+                )
+            ),
+            worker=request.worker,
+        )
 
         def settle(outcome: Outcome) -> None:
             if isinstance(outcome, Failure):
@@ -91,17 +95,27 @@ class Router:
         return Failure("function_not_found", text)
 
 
-def enqueued(request: Request, queue: str, receipt: str) -> Enqueued:
-    """The request of the queue provider for one call."""
-    return Enqueued(
-        queue,
-        request.function_id,
-        msgspec.Raw(request.data),
-        receipt,
-        readable(request.traceparent),
-        with_function(request.baggage, request.function_id),
-        elsewhere(request.namespace),
-    )
+def handed_over(
+    queue: str,
+    function_id: str,
+    namespace: str,
+    data: Any,
+    receipt: str,
+    traceparent: str | None,
+    baggage: str | None,
+) -> dict[str, Any]:
+    """What the queue provider is called with for one call (engine spec 6.2)."""
+    handed: dict[str, Any] = {
+        "queue": queue,
+        "function_id": function_id,
+        "data": data,
+        "messageReceiptId": receipt,
+        "traceparent": readable(traceparent),
+        "baggage": with_function(baggage, function_id),
+    }
+    if namespace != DEFAULT:
+        handed["namespace"] = namespace
+    return handed
 
 
 def enqueue_failure(failure: Failure) -> Failure:
@@ -114,7 +128,12 @@ def refuse(request: Request, answer: Answer | None, failure: Failure) -> None:
     if answer is not None:
         answer(failure)
     else:
-        _log.warning("void_call_failed", function=request.function_id, code=failure.code, message=failure.message)
+        drop(request.function_id, failure)
+
+
+def drop(function_id: str, failure: Failure) -> None:
+    """Say in the log how a call failed that nobody waits for."""
+    _log.warning("void_call_failed", function=function_id, code=failure.code, message=failure.message)
 
 
 def carry(request: Request, function: Function) -> None:

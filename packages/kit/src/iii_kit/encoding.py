@@ -2,7 +2,8 @@
 
 A frame with NaN, an infinity, a lone surrogate or more than 127 levels is unreadable for the engine and never
 answered, so such a value is refused here, naming its place, before anything is sent. The check runs on every call: a
-quick pass says yes or no, and only a no is followed by the search for the place.
+value that its bytes decode to again is JSON through and through, which costs less to find out than looking at every
+part; only another one is looked at part by part.
 """
 
 from __future__ import annotations
@@ -22,28 +23,26 @@ MAX_DEPTH = 126
 MAX_BYTES = 64 * 1024 * 1024
 """Size of an encoded message (64 MiB)."""
 
+_SHORT = 1024 * 1024
+"""Bytes up to which a value is checked by what its JSON decodes to."""
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _kind_of = cast("Callable[[Any], Any]", type)
 
 
-def encode(value: Any, *, limit: int = MAX_BYTES) -> bytes:
+def encode(value: Any) -> bytes:
     """The JSON bytes of `value`. Raises `Unencodable` naming the path, or `PayloadTooLarge`.
 
     A `msgspec.Raw` in it stands for JSON that was checked and encoded before.
     """
-    if not _is_plain(value, 0):
-        _find_problem(value, "$", 0)
     try:
         data = _encode(value)
-    except UnicodeEncodeError:
-        _find_surrogate(value, "$")
-        raise
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Unencodable("$", str(error)) from error
-    if len(data) > limit:
-        raise PayloadTooLarge(len(data), limit)
-    return data
+        if len(data) <= _SHORT and _is_flat(data) and _decode(data) == value:
+            return data
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        pass
+    return _encoded_part_by_part(value)
 
 
 def decode(data: bytes | str) -> Any:
@@ -52,21 +51,17 @@ def decode(data: bytes | str) -> Any:
 
 
 def exchanged(value: Any) -> tuple[bytes, Any]:
-    """`encode`, with the value that its bytes decode to: for a receiver in this process.
-
-    A value that comes back equal is JSON through and through, which costs less to find out than looking at every part.
-    """
+    """`encode`, with the value that its bytes decode to: for a receiver in this process."""
     try:
         data = _encode(value)
-        fresh = _decode(data)
+        if len(data) <= MAX_BYTES and _is_flat(data):
+            fresh = _decode(data)
+            if fresh == value:
+                return data, fresh
     except (ValueError, TypeError, OverflowError, RecursionError):
-        data = encode(value)
-        return data, _decode(data)
-    flat = data.count(b"{") + data.count(b"[") <= MAX_DEPTH
-    if len(data) > MAX_BYTES or not ((flat and fresh == value) or _is_plain(value, 0)):
-        data = encode(value)
-        fresh = _decode(data)
-    return data, fresh
+        pass
+    data = _encoded_part_by_part(value)
+    return data, _decode(data)
 
 
 def stored(value: Any) -> str:
@@ -88,6 +83,25 @@ def nested_deeper_than(value: Any, levels: int) -> bool:
 def copy(value: Any) -> Any:
     """A value that shares nothing with `value`, by way of its JSON."""
     return _decode(encode(value))
+
+
+def _is_flat(data: bytes) -> bool:
+    return data.count(b"{") + data.count(b"[") <= MAX_DEPTH
+
+
+def _encoded_part_by_part(value: Any) -> bytes:
+    if not _is_plain(value, 0):
+        _find_problem(value, "$", 0)
+    try:
+        data = _encode(value)
+    except UnicodeEncodeError:
+        _find_surrogate(value, "$")
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Unencodable("$", str(error)) from error
+    if len(data) > MAX_BYTES:
+        raise PayloadTooLarge(len(data), MAX_BYTES)
+    return data
 
 
 def _is_plain(value: Any, depth: int) -> bool:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    import asyncio
+
     from iii_kit.bus import Call
 
 T = TypeVar("T")
@@ -73,11 +75,13 @@ class Store(Protocol):
         after: Callable[[Sequence[Call]], None] | None = None,
         lazy: bool = False,
         long: bool = False,
-    ) -> Awaitable[T]:
+        told: Callable[[Any, BaseException | None], None] | None = None,
+    ) -> asyncio.Future[T]:
         """`write` that is handed over before it returns: writes run in the order of submission.
 
         A `lazy` write that nobody waits for starts no commit by itself: it rides along with the next other write, or
         goes alone after a few milliseconds. A `long` one, which may touch thousands of rows, keeps off the event loop.
+        `told` hears the result or the error on the event loop, before whoever waits; the error is then nobody else's.
         """
         ...
 

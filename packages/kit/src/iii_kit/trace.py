@@ -14,7 +14,7 @@ from contextvars import Token
 from functools import lru_cache
 from types import TracebackType
 from typing import Final, NamedTuple
-from urllib.parse import unquote_plus
+from urllib.parse import quote_plus, unquote_plus
 
 from opentelemetry import baggage as otel_baggage
 from opentelemetry import context as otel_context
@@ -127,11 +127,12 @@ def _traceparent(context: Context) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def _baggage_text(entries: tuple[tuple[str, object], ...]) -> str | None:
-    context = otel_context.set_value(_BAGGAGE, dict(entries), Context())
-    texts: dict[str, str] = {}
-    _baggage.inject(texts, context)
-    return texts.get("baggage")
+def _baggage_text(entries: tuple[tuple[str, object], ...]) -> str:
+    """As the propagator writes it, which quotes every entry anew."""
+    return ",".join(f"{_quoted(name)}={_quoted(str(value))}" for name, value in entries)
+
+
+_quoted = lru_cache(maxsize=4096)(quote_plus)
 
 
 @lru_cache(maxsize=1024)

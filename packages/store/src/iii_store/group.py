@@ -55,6 +55,7 @@ class Job:
         "loop",
         "result",
         "run",
+        "told",
     )
 
     def __init__(
@@ -64,6 +65,7 @@ class Job:
         loop: asyncio.AbstractEventLoop,
         lazy: bool,
         long: bool = False,
+        told: Callable[[Any, BaseException | None], None] | None = None,
     ) -> None:
         self.run = run
         self.after = after
@@ -71,6 +73,7 @@ class Job:
         self.future: asyncio.Future[Any] = loop.create_future()
         self.lazy = lazy
         self.long = long
+        self.told = told
         self.result: Any = None
         self.error: BaseException | None = None
         self._db: Database | None = None
@@ -117,8 +120,11 @@ class Job:
     def settle(self) -> None:
         """On the loop: release the result, and first what waited for the commit."""
         error = self.error
-        if error is None:
+        if error is None and (self._hooks is not None or self._calls is not None):
             self._let_go()
+        if self.told is not None:
+            self.told(self.result, error)
+            error = None
         if self.future.done():
             return
         if error is None:

@@ -70,12 +70,13 @@ class InlineStore:
         after: Callable[[Sequence[Call]], None] | None = None,
         lazy: bool = False,
         long: bool = False,
+        told: Callable[[Any, BaseException | None], None] | None = None,
     ) -> asyncio.Future[Any]:
         """Commit `job`, and the lazy ones before it, now; the future is settled at the next turn of the loop."""
         if self._over is not None:
             raise self._over
         loop = asyncio.get_running_loop()
-        work = Job(job, after, loop, lazy, long)
+        work = Job(job, after, loop, lazy, long, told)
         self._lazy.append(work)
         if not lazy:
             self._flush()

@@ -78,6 +78,7 @@ class SqliteStore:
         after: Callable[[Sequence[Call]], None] | None = None,
         lazy: bool = False,
         long: bool = False,
+        told: Callable[[Any, BaseException | None], None] | None = None,
     ) -> asyncio.Future[Any]:
         """Hand `job` to the writer now, keeping the order of submission; the future is settled after fsync.
 
@@ -85,7 +86,7 @@ class SqliteStore:
         """
         if self._over is not None:
             raise self._over
-        work = Job(job, after, asyncio.get_running_loop(), lazy, long)
+        work = Job(job, after, asyncio.get_running_loop(), lazy, long, told)
         self._writer.submit(work)
         return work.future
 
