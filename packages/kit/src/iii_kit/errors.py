@@ -36,6 +36,17 @@ class CodedError(BusError):
         return self.message
 
 
+class CategoryError(BusError):
+    """What a worker raises whose errors are told apart by the first words of their text: `"<category>: <text>"`."""
+
+    def __init__(self, category: str, text: str) -> None:
+        super().__init__("invocation_failed", f"{category}: {text}")
+        self.category = category
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class PartialSequence(BusError):
     """`Caller.sequence` stopped: the results of the calls that were done, and the error of the one that failed."""
 

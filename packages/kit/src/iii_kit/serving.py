@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from iii_contracts.spec import FunctionSpec
 from iii_kit.bus import Json
-from iii_kit.errors import BusError, CodedError
+from iii_kit.errors import BusError, CategoryError, CodedError
 
 
 def request_of(spec: FunctionSpec, data: Json) -> Any:
@@ -22,6 +22,8 @@ def request_of(spec: FunctionSpec, data: Json) -> Any:
         return request
     if "/" in spec.invalid:
         raise CodedError(spec.invalid, problem)
+    if " " in spec.invalid:
+        raise CategoryError(spec.invalid, problem)
     raise BusError(spec.invalid, f"Failed to deserialize input for {spec.id}: {problem}", spec.id)
 
 

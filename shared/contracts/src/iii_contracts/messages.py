@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
-from iii_contracts.model import I64, U64, Json, Wire
+from iii_contracts.model import F64, I64, U64, Json, Wire
 
 StopReason: TypeAlias = Literal["end", "length", "function_call", "aborted", "error"]
 ErrorKind: TypeAlias = Literal["auth_expired", "rate_limited", "context_overflow", "transient", "permanent"]
@@ -121,7 +121,7 @@ class Usage(Wire):
     cache_read: U64 | None = None
     cache_write: U64 | None = None
     reasoning: U64 | None = None
-    cost_usd: float | None = None
+    cost_usd: F64 | None = None
 
 
 class UserMessage(Wire):

@@ -39,3 +39,6 @@ U64 = Annotated[int, Field(ge=0, le=2**64 - 1), _unsigned(64)]
 
 I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1), WithJsonSchema({"type": "integer", "format": "int64"})]
 """Signed 64-bit integer; times are milliseconds since the epoch."""
+
+F64 = Annotated[float, WithJsonSchema({"type": "number", "format": "double"})]
+"""Double-precision number."""

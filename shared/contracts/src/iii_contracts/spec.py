@@ -25,8 +25,8 @@ class FunctionSpec:
     """One function of the bus.
 
     `request` and `response` are types that pydantic understands; `request=None` takes any JSON. `invalid` is the code
-    of a request that does not fit, `errors` the other codes it may fail with. `metadata` is what registration
-    carries (`internal`, `trace_hidden`, ...).
+    of a request that does not fit, `errors` the other codes it may fail with; where a code is written in words, the
+    texts of the errors begin with it. `metadata` is what registration carries (`internal`, `trace_hidden`, ...).
     """
 
     id: str

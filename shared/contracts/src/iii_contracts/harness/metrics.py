@@ -1,4 +1,7 @@
-"""`harness::session-tree` and `harness::metrics` (harness-loop 15). Both workers read these shapes."""
+"""`harness::session-tree` and `harness::metrics` (harness-loop 15).
+
+Readers in other workers know the response by `iii_contracts.session_metrics`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import Any, cast
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from iii_contracts import session_metrics
 from iii_contracts.harness import codes
 from iii_contracts.harness.context import ContextSnapshotV1
-from iii_contracts.model import U32, U64, Closed, Wire
+from iii_contracts.model import F64, U32, U64, Closed, Wire
 from iii_contracts.spec import FunctionSpec
 
 
@@ -63,68 +67,27 @@ class MetricsRequest(Wire):
         return self.root_session_id if "root_session_id" in self.model_fields_set else self.session_id
 
 
-class Counters(Closed):
-    """The six counters of generations: null when unknown, which is not zero."""
+class Counters(session_metrics.Counters):
+    """The six counters of generations, every one of them present: null when unknown, which is not zero."""
 
     input_tokens: U64 | None = Field(description="Input tokens without those of the cache.")
     output_tokens: U64 | None = Field(description="Output tokens.")
     cache_read_tokens: U64 | None = Field(description="Input tokens read from the provider's cache.")
     cache_write_tokens: U64 | None = Field(description="Input tokens written to it.")
     reasoning_tokens: U64 | None = Field(description="Output tokens spent on reasoning.")
-    cost_usd: float | None = Field(description="Cost in US dollars.")
+    cost_usd: F64 | None = Field(description="Cost in US dollars.")
 
 
-class SessionUsageTotalsV1(Counters):
+class SessionUsageTotalsV1(Counters, session_metrics.SessionUsageTotalsV1):
     """Usage of a whole tree."""
 
-    sessions: U64 = Field(description="Sessions in the tree.")
-    turns: U64 = Field(description="Generations.")
-    function_calls: U64 = Field(description="Calls that models asked for.")
-    function_call_errors: U64 = Field(description="Results that are errors.")
 
-
-class SessionUsageV1(Counters):
+class SessionUsageV1(Counters, session_metrics.UsageOf[ContextSnapshotV1]):
     """Usage of one session."""
 
-    session_id: str = Field(description="The session.")
-    parent_session_id: str | None = Field(default=None, description="Session above it.")
-    depth: U32 = Field(description="Levels below the root.")
-    turns: U64 = Field(description="Generations.")
-    function_calls: U64 = Field(description="Calls that the model asked for.")
-    function_call_errors: U64 = Field(description="Results that are errors.")
-    context: ContextSnapshotV1 | None = Field(default=None, description="What its last request was made of.")
 
-
-class SessionTraceUsageV1(Closed):
-    """Traces of one session."""
-
-    session_id: str = Field(description="The session.")
-    parent_session_id: str | None = Field(default=None, description="Session above it.")
-    depth: U32 = Field(description="Levels below the root.")
-    trace_count: U64 = Field(description="Traces.")
-    span_count: U64 = Field(description="Spans.")
-    error_span_count: U64 = Field(description="Spans that failed.")
-    duration_ms: U64 = Field(description="From its first span to its last.")
-
-
-class SessionTraceMetricsV1(Closed):
-    """Traces of a whole tree."""
-
-    trace_count: U64 = Field(description="Different traces.")
-    span_count: U64 = Field(description="Spans.")
-    error_span_count: U64 = Field(description="Spans that failed.")
-    duration_ms: U64 = Field(description="From the first span of the tree to the last.")
-    by_session: list[SessionTraceUsageV1] = Field(description="The same by session, in the tree's order.")
-
-
-class SessionMetricsResponseV1(Closed):
+class SessionMetricsResponseV1(session_metrics.MetricsOf[SessionUsageTotalsV1, SessionUsageV1]):
     """What a tree of sessions used."""
-
-    root_session_id: str = Field(description="Root of the tree.")
-    complete: bool = Field(description="Everything has ended and is counted.")
-    totals: SessionUsageTotalsV1 = Field(description="Sums over all generations of the tree.")
-    by_session: list[SessionUsageV1] = Field(description="Usage by session, in the tree's order.")
-    traces: SessionTraceMetricsV1 | None = Field(default=None, description="Absent when the engine keeps none.")
 
 
 SESSION_TREE = FunctionSpec(
