@@ -9,6 +9,7 @@ from iii_contracts.harness import context, metrics, parked, send, status, turn, 
 from iii_contracts.harness.configuration import HarnessConfig
 from iii_harness.catalog import Catalog
 from iii_harness.context_policy import context_policy
+from iii_harness.context_rows import context_rows
 from iii_harness.delivery import Delivery
 from iii_harness.entry import idempotency
 from iii_harness.entry.send import Sender
@@ -34,7 +35,7 @@ from iii_harness.status import StatusReader
 from iii_harness.surfaces import StepSurfaces
 from iii_harness.tree import SessionTrees
 from iii_harness.turn_store import TurnStore
-from iii_kit.bus import Bus, Json, Opts
+from iii_kit.bus import Bus, Opts
 from iii_kit.clients.configuration import ConfigurationClient
 from iii_kit.errors import BusError
 from iii_kit.world import World
@@ -54,6 +55,7 @@ class Assembled:
         self.turns = TurnStore(bus, clock, self.state_opts)
         self.queue = QueueRows(bus, StateRows(bus, SCOPE, parse_row, dump_row, self.state_opts))
         self.idem = StateRows(bus, idempotency.SCOPE, idempotency.parse_row, idempotency.dump_row, self.state_opts)
+        self.contexts = context_rows(bus, self.state_opts)
         self.events = HarnessEvents(bus, clock)
         self.status = SessionStatus(bus, clock, self.turns, self.locks, self.opts)
         self.delivery = Delivery(bus, world, self.turns, self.queue, self.locks, self.events, self._unscheduled)
@@ -86,6 +88,7 @@ class Assembled:
             bus=bus,
             world=world,
             turns=self.turns,
+            contexts=self.contexts,
             locks=self.locks,
             signals=self.signals,
             executing=self.executing,
@@ -93,6 +96,7 @@ class Assembled:
             delivery=self.delivery,
             events=self.events,
             limits=lambda: self.settings,
+            registered=lambda function_id: self.catalog.snapshot.has(function_id),
         )
 
     async def _unscheduled(self, record: TurnRecord, error: BusError) -> None:
@@ -103,10 +107,6 @@ def serve(serving: Serving, parts: Assembled, bus: Bus, world: World) -> None:
     """Register every function."""
     clock, turns, queue = world.clock, parts.turns, parts.queue
     trees = SessionTrees(bus)
-
-    async def snapshot(session_id: str) -> Json:
-        row = {"scope": "harness_context", "key": session_id}
-        return await bus.call("state::get", row, opts=parts.state_opts())
 
     sender = Sender(
         bus,
@@ -120,14 +120,14 @@ def serve(serving: Serving, parts: Assembled, bus: Bus, world: World) -> None:
     )
     stopper = Stopper(bus, world, turns, parts.locks, parts.signals, parts.executing, parts.status, parts.loop.cancel)
     parked_messages = ParkedMessages(queue, turns, parts.events, clock)
-    reader = StatusReader(turns.load, queue.waiting, snapshot, parts.status.repair_soon)
+    reader = StatusReader(turns.load, queue.waiting, parts.contexts.read, parts.status.repair_soon)
     serving.serve(send.SEND, sender.send)
     serving.serve(turn.TURN, parts.loop.turn)
     serving.serve(turn.STOP, stopper.stop)
     serving.serve(status.STATUS, reader.status)
     serving.serve(parked.UNQUEUE, parked_messages.unqueue)
     serving.serve(parked.EDIT_QUEUED, parked_messages.edit)
-    serving.serve(metrics.METRICS, Metrics(bus, trees, turns.load, snapshot).metrics)
+    serving.serve(metrics.METRICS, Metrics(bus, trees, turns.load, parts.contexts.read).metrics)
     serving.serve(metrics.SESSION_TREE, trees.session_tree)
     serving.serve(context.CONTEXT_POLICY, context_policy)
     serving.serve(upkeep.SWEEP_PENDING, parts.sweeper.sweep)

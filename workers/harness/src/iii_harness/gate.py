@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from iii_harness import discovery, walls
@@ -28,6 +28,10 @@ class CallGate:
         self.policy = policy
         self._snapshot = snapshot
         self._shown = shown
+
+    def showing(self, messages: Sequence[Message]) -> CallGate:
+        """The same policy for a model that has just these messages before it."""
+        return CallGate(self.policy, self._snapshot, lambda: messages)
 
     def allows(self, function_id: str) -> bool:
         """True when the turn may call this id with some arguments."""

@@ -58,6 +58,10 @@ class Gate(Protocol):
         """The model's view of a discovery result; None for every other function."""
         ...
 
+    def showing(self, messages: Sequence[Message]) -> Gate:
+        """The same policy for a model that has just these messages before it."""
+        ...
+
 
 class Surface(msgspec.Struct, frozen=True):
     """What one step offers the model, beside the messages."""

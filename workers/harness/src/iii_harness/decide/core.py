@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from iii_harness.decide import ending, entry_ids
 from iii_harness.decide.calls import Walk, settled, walk
+from iii_harness.decide.context_snapshot import stamped
 from iii_harness.decide.decision import (
     Append,
     Cut,
@@ -34,6 +35,7 @@ from iii_harness.decide.decision import (
     Returned,
     Rewrite,
     Save,
+    Snapshot,
     Stream,
     Unfit,
     View,
@@ -42,6 +44,7 @@ from iii_harness.decide.decision import (
 from iii_harness.decide.failure import EMPTY_CONTEXT, generation_failure, own_failure
 from iii_harness.decide.plan import calls_of, renamed
 from iii_harness.decide.results import Result, capped
+from iii_harness.decide.window import COMPACTION
 from iii_harness.ports import Message
 from iii_harness.record import Generation, TurnRecord
 
@@ -57,8 +60,8 @@ def decide(record: TurnRecord | None, view: View, event: Event, facts: Facts) ->
             return _drained(record, facts)
         case Ready():
             return _ready(record, view, event, facts)
-        case Unfit(failure):
-            return ending.failed(record, [], failure, view, facts)
+        case Unfit(failure, compaction):
+            return ending.failed(record, _compacted(record, compaction), failure, view, facts)
         case Generated():
             return _generated(record, view, event, facts)
         case Reloaded(message):
@@ -105,7 +108,7 @@ def _ready(record: TurnRecord, view: View, event: Ready, facts: Facts) -> Decisi
     if not event.sendable:
         failure = own_failure(EMPTY_CONTEXT, "context_assembly", "the window holds no message")
         return ending.failed(record, [], failure, view, facts)
-    writes: list[Write] = []
+    writes = _compacted(record, event.compaction)
     turn, step = record.turn_id, record.step
     if event.runtime_context is not None:
         aid = {"aid": event.runtime_context}
@@ -130,13 +133,30 @@ def _ready(record: TurnRecord, view: View, event: Ready, facts: Facts) -> Decisi
     return Decision(asked, [*writes, Project("working", f"waiting for {record.options.model}")], Stream())
 
 
+def _compacted(record: TurnRecord, compaction: dict[str, Any] | None) -> list[Write]:
+    """The entry of a compaction, before everything that it leaves in the window."""
+    if compaction is None:
+        return []
+    entry_id = entry_ids.compaction(record.turn_id, record.step)
+    return [Append(entry_id, custom_type=COMPACTION, data=compaction)]
+
+
 def notice_message(text: str, now_ms: int) -> Message:
     """A notice as the model gets it."""
     return {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": now_ms}
 
 
 def _generated(record: TurnRecord, view: View, event: Generated, facts: Facts) -> Decision:
-    """The end of a generation (6.5): count it, then cancel, fail or resume, or go on with its calls."""
+    """The end of a generation; the snapshot of its request goes into the record and, last, into its own row (12.7)."""
+    if view.context is None:
+        return _consumed(record, view, event, facts)
+    snapshot = stamped(view.context, event.message.get("usage"))
+    decision = _consumed(replace(record, context_snapshot=snapshot), view, event, facts)
+    return replace(decision, writes=[*decision.writes, Snapshot(snapshot)])
+
+
+def _consumed(record: TurnRecord, view: View, event: Generated, facts: Facts) -> Decision:
+    """Count a generation (6.5), then cancel, fail or resume, or go on with its calls."""
     message = event.message
     content: Any = renamed(message.get("content"), step=record.step, used=record.calls)
     if message.get("stop_reason") == "aborted":

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from iii_harness.decide.context_snapshot import Context
 from iii_harness.decide.failure import Failure
 from iii_harness.decide.plan import PlannedCall
 from iii_harness.decide.results import Result
@@ -38,12 +39,15 @@ class Ready(msgspec.Struct, frozen=True):
     acknowledged: list[str] | None = None
     at_ms: int = 0
     """The time of the notices, as the request has it: what is persisted is what was sent."""
+    compaction: dict[str, Any] | None = None
+    """The record of a compaction that made the request fit (12.4)."""
 
 
 class Unfit(msgspec.Struct, frozen=True):
-    """The request cannot be made."""
+    """The request cannot be made; a compaction that did not suffice is kept all the same."""
 
     failure: Failure
+    compaction: dict[str, Any] | None = None
 
 
 class Generated(msgspec.Struct, frozen=True):
@@ -112,7 +116,13 @@ class Project(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-Write: TypeAlias = Append | Rewrite | Save | Enqueue | Project
+class Snapshot(msgspec.Struct, frozen=True):
+    """Keep the context snapshot of the session's last request; nothing depends on it."""
+
+    value: dict[str, Any]
+
+
+Write: TypeAlias = Append | Rewrite | Save | Enqueue | Project | Snapshot
 
 
 class Drain(msgspec.Struct, frozen=True):
@@ -158,6 +168,8 @@ class View(msgspec.Struct, frozen=True):
     message: Message | None = None
     leaf: str | None = None
     logged: frozenset[str] = frozenset()
+    context: Context | None = None
+    """The snapshot of the request that is out, where a context manager assembled it."""
 
 
 class Facts(msgspec.Struct, frozen=True):

@@ -27,6 +27,8 @@ class GrowingWindow:
         self._messages: list[Any] = []
         self._open: set[Any] = set()
         self._plain = True
+        self.summary: str | None = None
+        """The summary of what lies before the messages that `of` gave last."""
 
     def of(self, path: Sequence[Item], *, own_reply: str, watermark: str | None) -> tuple[list[Any], Move | None]:
         """The messages to send, as values or as encoded JSON, in a list of the caller's own; and a move that is new."""
@@ -38,6 +40,7 @@ class GrowingWindow:
         if self._plain and not self._open:
             return list(self._messages), None
         view = window(path, own_reply=own_reply, watermark=watermark)
+        self.summary = view.summary
         return messages_of(view.entries), view.move
 
     def _late(self, fresh: Sequence[Item]) -> bool:

@@ -45,6 +45,8 @@ class Window(msgspec.Struct, frozen=True):
     entries: list[Entry]
     summary: str | None = None
     move: Move | None = None
+    head_tokens: int | None = None
+    """Tokens that the summary stands for, as far as its record tells."""
 
 
 def window(path: Sequence[Item], *, own_reply: str, watermark: str | None) -> Window:
@@ -53,21 +55,29 @@ def window(path: Sequence[Item], *, own_reply: str, watermark: str | None) -> Wi
     for item in path:
         if item.custom_type == ORDER:
             logged = _moved(logged, item.data)
-    entries, summary = _opened(path, logged)
+    anchor = next((item for item in reversed(path) if item.custom_type == COMPACTION), None)
+    entries, summary = _opened(path, logged, anchor)
     move = _late_arrivals(path, entries, watermark)
-    return Window(_moved(entries, move.to_json()) if move else entries, summary, move)
+    head = _field(anchor.data, "summarized_head_tokens") if anchor is not None and summary is not None else None
+    return Window(
+        _moved(entries, move.to_json()) if move else entries, summary, move, head if isinstance(head, int) else None
+    )
 
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
-    """The messages to send, with every call answered: orphans get a synthetic result in this copy alone (12.8).
+    """The messages to send, with every call answered."""
+    return with_results([entry.message for entry in entries])
+
+
+def with_results(sent: Sequence[Message]) -> list[Message]:
+    """The messages with every call answered: orphans get a synthetic result in this copy alone (12.8).
 
     A result answers the reply before it, never an earlier one: providers use the same call id again in another turn.
     """
     messages: list[Message] = []
     answered: set[Any] = set()
     last = True
-    for entry in reversed(entries):
-        message = entry.message
+    for message in reversed(sent):
         role = message.get("role")
         if role == "function_result":
             answered.add(message.get("function_call_id"))
@@ -146,9 +156,8 @@ def _all_text(values: list[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _opened(path: Sequence[Item], logged: list[Entry]) -> tuple[list[Entry], str | None]:
+def _opened(path: Sequence[Item], logged: list[Entry], anchor: Item | None) -> tuple[list[Entry], str | None]:
     """The window from the compaction anchor on, and the summary of what lies before it (12.4)."""
-    anchor = next((item for item in reversed(path) if item.custom_type == COMPACTION), None)
     summary = _field(anchor.data, "summary") if anchor is not None else None
     if anchor is None or not isinstance(summary, str):
         return logged, None

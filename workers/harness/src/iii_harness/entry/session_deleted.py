@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from iii_contracts.harness.upkeep import SessionDeleted
+from iii_harness import context_rows
 from iii_harness.queue_rows import QueueRows
 from iii_harness.turn_store import TurnStore
 from iii_kit.bus import Call, Caller, Invocation, Opts
@@ -17,7 +18,7 @@ from iii_kit.logs import logger
 
 log = logger(__name__)
 
-SCOPES = ("harness_context",)
+SCOPES = (context_rows.SCOPE,)
 """Scopes with one row by session id, beside turn and queue."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iii_harness.shell.assembling import Assembling
 from iii_harness.shell.dispatch import Dispatch
 from iii_harness.shell.endings import Endings
 from iii_harness.shell.generation import Generation
@@ -29,7 +30,7 @@ class Loop:
                 paths=self._paths,
                 writes=self._writes,
                 endings=endings,
-                preparation=Preparation(parts, self._paths),
+                preparation=Preparation(parts, self._paths, Assembling(parts, self._writes, background)),
                 generation=Generation(parts, background),
                 dispatch=Dispatch(parts, background),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from iii_harness.context_rows import ContextRows
 from iii_harness.locks import Locks
 from iii_harness.ports import Delivery, Limits, Surfaces, TurnEvents
 from iii_harness.signals import CancelSignals, ExecutingSteps
@@ -20,6 +21,7 @@ class Parts:
     bus: Caller
     world: World
     turns: TurnStore
+    contexts: ContextRows
     locks: Locks
     signals: CancelSignals
     executing: ExecutingSteps
@@ -27,6 +29,8 @@ class Parts:
     delivery: Delivery
     events: TurnEvents
     limits: Callable[[], Limits]
+    registered: Callable[[str], bool]
+    """Whether the registry has a function, as far as the last reading of it tells."""
 
     def session_opts(self) -> Opts:
         """How `session::*` calls travel."""

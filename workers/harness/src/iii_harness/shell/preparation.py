@@ -1,6 +1,6 @@
 """What a step asks the model (harness-loop 6.3 steps 7-13): the path, the window, the surface, the request.
 
-Without a context manager the window and the prompt go out as they are (12.6).
+Where there is a context manager it fits them into the model's window; without one they go out as they are (12.6).
 """
 
 from __future__ import annotations
@@ -9,32 +9,38 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from iii_harness.decide import entry_ids
+from iii_harness.decide.context_request import prompted, with_summary
+from iii_harness.decide.context_snapshot import Context
 from iii_harness.decide.core import notice_message
-from iii_harness.decide.decision import Ready
-from iii_harness.decide.window import NOTICE
-from iii_harness.ports import Gate, Item, Notice, Surface
+from iii_harness.decide.decision import Ready, Unfit
+from iii_harness.decide.window import NOTICE, window
+from iii_harness.ports import Gate, Item, Message, Notice, Surface
 from iii_harness.record import TurnRecord
+from iii_harness.shell.assembling import Absent, Assembling, Draft, Overflowed, Stopped
 from iii_harness.shell.parts import Parts
-from iii_harness.shell.paths import Paths
+from iii_harness.shell.paths import Path, Paths
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A request that is ready to go out, and what must be written before it does."""
+    """A request that is ready to go out, and what must be written before it does; or why it cannot be made."""
 
-    ready: Ready
+    ready: Ready | Unfit
     request: dict[str, Any]
     gate: Gate
     leaf: str | None
+    context: Context | None = None
 
 
 class Preparation:
     """Maker of requests."""
 
-    def __init__(self, parts: Parts, paths: Paths) -> None:
+    def __init__(self, parts: Parts, paths: Paths, assembling: Assembling) -> None:
         self._parts = parts
         self._paths = paths
+        self._assembling = assembling
 
     async def of_step(self, record: TurnRecord) -> Prepared:
         """The request of `record.step`."""
@@ -43,22 +49,60 @@ class Preparation:
         own_reply = entry_ids.assistant(record.turn_id, record.step)
         begun = any(item.entry_id == own_reply for item in path)
         notices = () if begun else _untold(record, surface, path)
-        messages, move = path.window.of(path, own_reply=own_reply, watermark=record.watermark_entry_id)
         now_ms = self._parts.world.clock.now_ms()
-        messages += [notice_message(notice.text, now_ms) for _, notice in notices]
         ready = Ready(
-            sendable=bool(messages),
+            sendable=True,
             runtime_context=surface.runtime_context,
             notices=notices,
-            move=move,
             acknowledged=surface.acknowledged,
             at_ms=now_ms,
         )
-        leaf = path[-1].entry_id if path else None
+        told = [notice_message(notice.text, now_ms) for _, notice in notices]
+        prepared = await self._assembled(record, path, surface, ready, told) if self._assembling.present else None
+        if prepared is None:
+            prepared = _unassembled(record, path, surface, ready, told)
         if begun:
             # The reply in this path is about to be rewritten: the next step must not take it from memory.
             self._paths.drop(record.session_id)
-        return Prepared(ready, _request(record, surface, messages), surface.gate, leaf)
+        return prepared
+
+    async def _assembled(
+        self, record: TurnRecord, path: Path, surface: Surface, ready: Ready, told: list[Message]
+    ) -> Prepared | None:
+        """The request with the context that the context manager makes; None when there is none after all."""
+        own_reply = entry_ids.assistant(record.turn_id, record.step)
+        seen = window(path, own_reply=own_reply, watermark=record.watermark_entry_id)
+        if not seen.entries:
+            return None
+        leaf, request = _leaf(path), _request(record, surface)
+        try:
+            made = await self._assembling.of(Draft(record, request, seen, told, surface.sections_fallback))
+        except Absent:
+            return None
+        except Stopped:
+            # The stop itself is seen with the facts of this event.
+            return Prepared(replace(ready, sendable=False), request, surface.gate, leaf)
+        if isinstance(made, Overflowed):
+            return Prepared(Unfit(made.failure, made.compaction), request, surface.gate, leaf)
+        ready = replace(ready, move=seen.move, compaction=made.compaction)
+        return Prepared(ready, made.request, surface.gate.showing(made.request["messages"]), leaf, made.context)
+
+
+def _unassembled(record: TurnRecord, path: Path, surface: Surface, ready: Ready, told: list[Message]) -> Prepared:
+    """The request with the window as it is (12.6), and the summary of what an earlier compaction left out of it."""
+    own_reply = entry_ids.assistant(record.turn_id, record.step)
+    messages, move = path.window.of(path, own_reply=own_reply, watermark=record.watermark_entry_id)
+    messages += told
+    request = _request(record, surface)
+    if path.window.summary is not None:
+        prompt = with_summary(surface.system_prompt, path.window.summary)
+        request = prompted(request, prompt, surface.sections_fallback)[0]
+    ready = replace(ready, sendable=bool(messages), move=move)
+    return Prepared(ready, {**request, "messages": messages}, surface.gate, _leaf(path))
+
+
+def _leaf(path: Sequence[Item]) -> str | None:
+    return path[-1].entry_id if path else None
 
 
 def _untold(record: TurnRecord, surface: Surface, path: Sequence[Item]) -> tuple[tuple[str, Notice], ...]:
@@ -74,13 +118,13 @@ def _untold(record: TurnRecord, surface: Surface, path: Sequence[Item]) -> tuple
     )
 
 
-def _request(record: TurnRecord, surface: Surface, messages: list[Any]) -> dict[str, Any]:
+def _request(record: TurnRecord, surface: Surface) -> dict[str, Any]:
+    """The router's request without its messages."""
     options = record.options
     request: dict[str, Any] = {
         "request_id": record.request_id,
         "session_id": record.session_id,
         "model": options.model,
-        "messages": messages,
         "tools": surface.tools,
     }
     optional = {

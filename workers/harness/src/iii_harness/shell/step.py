@@ -29,6 +29,7 @@ from iii_harness.decide.decision import (
     Returned,
     Rewrite,
     Stream,
+    Unfit,
     View,
 )
 from iii_harness.decide.plan import PlannedCall, calls_of
@@ -43,8 +44,7 @@ from iii_harness.shell.points import LoopPoint
 from iii_harness.shell.preparation import Preparation, Prepared
 from iii_harness.shell.step_span import mark_recovery
 from iii_harness.shell.writes import Writes
-from iii_kit.clients.session import set_status_call
-from iii_kit.errors import BusError, CodedError, EpochEnded
+from iii_kit.errors import CodedError
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -168,13 +168,7 @@ class Step:
 
     async def _begun(self, record: TurnRecord) -> None:
         """The first step tells that the turn has begun; later ones prepare too quickly for it to be seen."""
-        call = set_status_call(record.session_id, "working", "preparing context")
-        try:
-            await self._parts.bus.void(call.fn, call.data, opts=self._parts.session_opts())
-        except EpochEnded:
-            raise
-        except BusError:
-            pass
+        await self._tools.writes.preparing(record)
         if record.step == 0:
             await self._parts.events.turn_started(record)
 
@@ -185,10 +179,10 @@ class Step:
         reply = await self._own_reply(record)
         return reply is not None and bool(reply.get("content"))
 
-    async def _prepare(self) -> Ready:
+    async def _prepare(self) -> Ready | Unfit:
         self._prepared = await self._tools.preparation.of_step(_present(self._record))
         self._gate = self._prepared.gate
-        self._view = View(leaf=self._prepared.leaf)
+        self._view = View(leaf=self._prepared.leaf, context=self._prepared.context)
         return self._prepared.ready
 
     async def _reload(self) -> Reloaded:

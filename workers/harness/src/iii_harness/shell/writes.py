@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from iii_harness.decide.decision import Append, Enqueue, Project, Rewrite, Save, Write
+from iii_harness.decide.decision import Append, Enqueue, Project, Rewrite, Save, Snapshot, Write
 from iii_harness.durable_sequence import SequenceFailed, perform
 from iii_harness.record import TurnRecord
 from iii_harness.shell.parts import Parts
 from iii_harness.turn_queue import enqueue_call
 from iii_kit.bus import Call
+from iii_kit.clients.session import set_status_call
+from iii_kit.errors import BusError, EpochEnded
 from iii_kit.logs import logger
 
 FINAL = ("usage", "stop_reason", "native_stop_reason", "error_kind", "error_message", "warnings", "provider")
 """Fields of a reply beside its content that its final write carries (siblings 3.5)."""
-
-
-STATUS = "session::set-status"
 
 log = logger(__name__)
 
@@ -39,12 +38,13 @@ class Writes:
         try:
             await perform(self._parts.bus, self._parts.world.clock, calls)
         except SequenceFailed as failed:
-            # A status comes last and is a projection: the turn does not depend on it, and repairs derive it anew.
-            if failed.call.fn != STATUS or failed.at != len(calls) - 1:
+            # Status and snapshot come last: the turn depends on neither, each is written anew with a later step.
+            missing = len(calls) - failed.at
+            if missing > _optional(writes):
                 self._parts.turns.forget(record.session_id)
                 raise failed.answer() from failed
-            log.warning("session_status_not_written", session=record.session_id, error=str(failed.cause))
-            writes = writes[:-1]
+            log.warning("not_written", function=failed.call.fn, session=record.session_id, error=str(failed.cause))
+            writes = writes[:-missing]
         except BaseException:
             self._parts.turns.forget(record.session_id)
             raise
@@ -55,6 +55,17 @@ class Writes:
                 self._scheduled[record.session_id] = (write.record.turn_id, write.record.step)
             elif isinstance(write, Project):
                 self._shown[record.session_id] = write
+
+    async def preparing(self, record: TurnRecord) -> None:
+        """Show that a context is prepared (6.2 step 4): sent and forgotten; whatever comes next is shown anew."""
+        self._shown.pop(record.session_id, None)
+        call = set_status_call(record.session_id, "working", "preparing context")
+        try:
+            await self._parts.bus.void(call.fn, call.data, opts=self._parts.session_opts())
+        except EpochEnded:
+            raise
+        except BusError as error:
+            log.warning("session_status_not_written", session=record.session_id, error=str(error))
 
     def scheduled(self, record: TurnRecord) -> bool:
         """True when this process has enqueued the record's current step."""
@@ -93,8 +104,20 @@ class Writes:
                 return [
                     Call("session::set-status", fields if reason is None else {**fields, "reason": reason}, opts=opts)
                 ]
+            case Snapshot(value):
+                return [self._parts.contexts.put(session_id, value)]
             case _:
                 assert_never(write)
+
+
+def _optional(writes: Sequence[Write]) -> int:
+    """How many writes at the end nothing depends on; each is one call."""
+    count = 0
+    for write in reversed(writes):
+        if not isinstance(write, (Project, Snapshot)):
+            break
+        count += 1
+    return count
 
 
 def _custom(custom_type: str, data: Any) -> dict[str, Any]:
