@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from iii_contracts import harness as contract
+from iii_harness.settings import BadConfig
 from iii_kit.errors import BusError
 from iii_kit.world import real_world
 from iii_testing.loop_bench import LoopBench, bench, reply, spec, steps, text
-from iii_testing.waiting import until
+from iii_testing.waiting import until, until_async
 
 pytestmark = pytest.mark.anyio
 
@@ -59,10 +60,27 @@ async def test_a_changed_configuration_binds_the_timer_anew_and_defines_the_queu
         await made.call("configuration::set", id="harness", value=changed)
         parts = made.harness._parts
         await until(lambda: parts.settings.value.turn_concurrency == 3)
-        await until(lambda: made.harness._timer[0] == "30 * * * * *")
+        await until(lambda: made.harness._timer.expression == "30 * * * * *")
         assert await cron_bindings(made) == ["30 * * * * *"]
         again = await made.call("queue::define", queue="harness-turn", config=definition(3))
         assert again == {"queue": "harness-turn", "changed": False}
+
+
+@pytest.mark.requirement("entry.app.timer-kept")
+async def test_a_timer_expression_that_cron_refuses_leaves_the_old_timer(tmp_path, monkeypatch):
+    monkeypatch.setattr("iii_harness.sweep_timer.LOOKS_S", (0.0, 0.01))
+    async with bench(real_world(), tmp_path, steps(reply(text("hi")))) as made:
+        value = (await made.call("configuration::get", id="harness"))["value"]
+        changed = {**value, "sweep_expression": "99 * * * * *", "turn_concurrency": 3}
+        await made.call("configuration::set", id="harness", value=changed)
+        again = {"queue": "harness-turn", "changed": False}
+
+        async def followed() -> bool:
+            return await made.call("queue::define", queue="harness-turn", config=definition(3)) == again
+
+        await until_async(followed)
+        assert made.harness._timer.expression == "0 * * * * *"
+        assert await cron_bindings(made) == ["0 * * * * *"]
 
 
 def definition(concurrency: int) -> dict[str, Any]:
@@ -127,26 +145,17 @@ async def test_a_drain_does_not_wait_for_ever_and_what_was_cut_off_goes_on(tmp_p
 
 
 @pytest.mark.requirement("entry.app.fails")
-async def test_a_start_that_cannot_work_says_why(tmp_path):
-    from iii_embedded.engine import Engine, EngineSettings
-    from iii_harness.app import install
-    from iii_store import SqliteStore
-    from iii_testing.world import manual_world
-
-    world = manual_world()
-    store = SqliteStore(tmp_path / "s.db", [])
-    engine = Engine(world, store, EngineSettings(port=None))
-    harness = install(engine.attach("harness"), world)
-    starting = asyncio.ensure_future(harness.ready())
-    while not starting.done():
-        await asyncio.sleep(0)
-        await world.advance(1)
-    with pytest.raises(BusError) as error:
-        await starting
-    assert "configuration::" in str(error.value)
-    await harness.drain()
-    await engine.close()
-    store.close()
+async def test_a_start_that_no_waiting_mends_says_why(tmp_path):
+    made = LoopBench(real_world(), tmp_path, steps(reply(text("hi"))))
+    await made.boot()
+    value = (await made.call("configuration::get", id="harness"))["value"]
+    await made.call("configuration::register", id="harness", name="Harness", description="any", schema={})
+    await made.call("configuration::set", id="harness", value={**value, "turn_concurrency": 0})
+    await made.close()
+    with pytest.raises(BadConfig) as error:
+        await made.boot()
+    assert "`turn_concurrency`" in str(error.value)
+    await made.close()
 
 
 @pytest.mark.requirement("entry.app.orphan")

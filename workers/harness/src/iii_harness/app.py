@@ -1,7 +1,7 @@
 """The harness as one worker: what it registers, the order of its start, its drain (harness-loop 1.1).
 
 Trigger types and functions are registered at once; everything that needs answers of others runs at the start of each
-connection, and only then does the worker say that it is ready.
+connection, and only then does the worker say that it is ready. What is not there yet, or went away, is waited for.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import Any
 from iii_contracts.harness import configuration, upkeep
 from iii_contracts.harness.configuration import HarnessConfig
 from iii_harness.assembly import Assembled, serve
+from iii_harness.needs import QUEUE as THE_QUEUE
+from iii_harness.needs import Need
 from iii_harness.serving import Serving
+from iii_harness.sweep_timer import SweepTimer
 from iii_harness.turn_queue import QUEUE, definition
 from iii_kit.bus import Bus, Handle
-from iii_kit.clients.queue import QueueClient
+from iii_kit.clients.queue import QueueClient, QueueUndefined
 from iii_kit.errors import BusError, EpochEnded
 from iii_kit.logs import logger
 from iii_kit.world import World
@@ -24,7 +27,7 @@ from iii_kit.world import World
 log = logger(__name__)
 
 RETRY_S = 2.0
-"""Pause before a start on a later connection is tried again."""
+"""Pause before a start that failed is tried again."""
 
 GRACE_S = 10.0
 """How long a drain waits for steps that run; what is cut off then is delivered again."""
@@ -39,19 +42,19 @@ class Harness:
         self._parts = Assembled(bus, world, seed, namespace)
         self._serving = Serving(bus)
         self._first_start: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._timer: tuple[str, Handle] | None = None
+        self._timer = SweepTimer(bus, world.clock)
         self._epochs: Handle | None = None
 
     async def ready(self) -> None:
-        """Return once the worker works; raises what kept the first start from succeeding."""
+        """Return once the worker works; raises what waiting will not change."""
         await asyncio.shield(self._first_start)
 
     async def drain(self, grace_s: float = GRACE_S) -> None:
         """Accept nothing more and let running steps end; what still runs after `grace_s` stays durable."""
         self._parts.events.closed()
         self._serving.close()
-        if self._timer is not None:
-            self._timer[1].close()
+        self._parts.patience.stop()
+        self._timer.close()
         if not await self._serving.idle(self._world.clock, grace_s):
             log.warning("drained_with_running_calls", grace_seconds=grace_s)
         await self._parts.status.drain()
@@ -79,7 +82,7 @@ class Harness:
             except EpochEnded:
                 raise
             except Exception as error:
-                if not self._first_start.done():
+                if not self._first_start.done() and _is_final(error):
                     self._first_start.set_exception(error)
                     return
                 log.warning("start_failed", error=str(error))
@@ -91,10 +94,11 @@ class Harness:
     async def _boot(self) -> None:
         parts = self._parts
         parts.renewed()
+        await parts.needs.met()
         await parts.providers.fix()
         await parts.settings.boot()
         await self._define(parts.settings.value)
-        self._schedule(parts.settings.value)
+        await self._timer.follow(parts.settings.value.sweep_expression)
         await parts.catalog.seed()
         await parts.events.ready()
 
@@ -104,10 +108,22 @@ class Harness:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._parts.catalog.refresh(whole=True))
                 tasks.create_task(self._bring_back())
+                tasks.create_task(self._parts.needs.watch(self._returned))
                 tasks.create_task(self._parts.status.sweep())
                 tasks.create_task(self._parts.sweeper.passes())
         except* EpochEnded:
             pass
+
+    async def _returned(self, needs: frozenset[Need]) -> None:
+        """Needed workers are back, perhaps with an empty store: what depends on them is done once more."""
+        try:
+            if THE_QUEUE in needs:
+                await self._define(self._parts.settings.value)
+        except EpochEnded:
+            raise
+        except (BusError, QueueUndefined) as error:
+            log.warning("queue_not_defined", error=str(error))
+        await self._bring_back()
 
     async def _bring_back(self) -> None:
         try:
@@ -122,7 +138,7 @@ class Harness:
         """A changed configuration: what is bound to a value is bound anew."""
         if not self._first_start.done():
             return
-        self._schedule(now)
+        await self._timer.follow(now.sweep_expression)
         if now.turn_concurrency != before.turn_concurrency:
             await self._define(now)
 
@@ -130,15 +146,10 @@ class Harness:
         queues = QueueClient(self._bus, self._world.clock, self._parts.providers.queue)
         await queues.define(QUEUE, definition(config.turn_concurrency), may_lose_redelivery=True)
 
-    def _schedule(self, config: HarnessConfig) -> None:
-        """Bind the timer of the sweep; the new binding comes before the old one goes."""
-        expression = config.sweep_expression
-        if self._timer is not None and self._timer[0] == expression:
-            return
-        fresh = self._bus.bind("cron", upkeep.SWEEP_PENDING.id, {"expression": expression})
-        old, self._timer = self._timer, (expression, fresh)
-        if old is not None:
-            old[1].close()
+
+def _is_final(error: Exception) -> bool:
+    """True for a start that no waiting mends: it is the configuration or the program that must change."""
+    return not isinstance(error, (BusError, QueueUndefined))
 
 
 def install(bus: Bus, world: World, seed: Mapping[str, Any] | None = None, *, namespace: str | None = None) -> Harness:

@@ -49,7 +49,7 @@ class Dispatch:
         namespace = "default" if call.target.startswith("configuration::") else None
         opts = Opts(timeout_ms=self._parts.limits().dispatch_timeout_ms, namespace=namespace)
         try:
-            return of_value(await self._parts.bus.call(call.target, without_stamp(call.arguments), opts=opts))
+            return of_value(await self._parts.targets.call(call.target, without_stamp(call.arguments), opts=opts))
         except EpochEnded:
             raise
         except BusError as error:

@@ -19,6 +19,8 @@ class Parts:
     """One set per harness."""
 
     bus: Caller
+    targets: Caller
+    """The bus on which targets of calls are invoked: nothing on the way there calls twice."""
     world: World
     turns: TurnStore
     contexts: ContextRows
