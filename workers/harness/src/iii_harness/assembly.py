@@ -20,6 +20,8 @@ from iii_harness.entry.unqueue import ParkedMessages
 from iii_harness.events import HarnessEvents
 from iii_harness.locks import Locks
 from iii_harness.metrics import Metrics
+from iii_harness.needs import Needs
+from iii_harness.patience import PatientCaller
 from iii_harness.projection import SessionStatus
 from iii_harness.prompt.identity import PromptResolver
 from iii_harness.providers import Providers
@@ -35,7 +37,7 @@ from iii_harness.status import StatusReader
 from iii_harness.surfaces import StepSurfaces
 from iii_harness.tree import SessionTrees
 from iii_harness.turn_store import TurnStore
-from iii_kit.bus import Bus, Opts
+from iii_kit.bus import Bus, Invocation, Json, Opts
 from iii_kit.clients.configuration import ConfigurationClient
 from iii_kit.errors import BusError
 from iii_kit.world import World
@@ -47,18 +49,20 @@ class Assembled:
     def __init__(self, bus: Bus, world: World, seed: Mapping[str, Any] | None, namespace: str | None = None) -> None:
         clock = world.clock
         self.providers = Providers(bus, namespace)
+        self.needs = Needs(bus, clock)
+        self.patience = patience = PatientCaller(bus, clock, self.needs.look)
         self.settings = Settings(ConfigurationClient(bus, clock), seed)
         self.catalog = Catalog(bus)
         self.locks = Locks()
         self.signals = CancelSignals()
         self.executing = ExecutingSteps()
-        self.turns = TurnStore(bus, clock, self.state_opts)
-        self.queue = QueueRows(bus, StateRows(bus, SCOPE, parse_row, dump_row, self.state_opts))
+        self.turns = TurnStore(patience, clock, self.state_opts)
+        self.queue = QueueRows(patience, StateRows(patience, SCOPE, parse_row, dump_row, self.state_opts))
         self.idem = StateRows(bus, idempotency.SCOPE, idempotency.parse_row, idempotency.dump_row, self.state_opts)
         self.contexts = context_rows(bus, self.state_opts)
         self.events = HarnessEvents(bus, clock)
         self.status = SessionStatus(bus, clock, self.turns, self.locks, self.opts)
-        self.delivery = Delivery(bus, world, self.turns, self.queue, self.locks, self.events, self._unscheduled)
+        self.delivery = Delivery(patience, world, self.turns, self.queue, self.locks, self.events, self._unscheduled)
         self.loop = Loop(self._loop_parts(bus, world))
         self.sweeper = Sweeper(bus, world, self.turns, self.locks, self.executing, self.idem, self._config)
 
@@ -77,6 +81,11 @@ class Assembled:
         self.queue.renewed()
         self.loop.renewed()
 
+    async def functions_changed(self, event: upkeep.FunctionsChange, invocation: Invocation) -> Json:
+        """Functions came or went: the registry is read anew, and a needed worker looked for."""
+        self.needs.look()
+        return await self.catalog.on_change(event, invocation)
+
     def _config(self) -> HarnessConfig:
         return self.settings.value
 
@@ -85,7 +94,8 @@ class Assembled:
             lambda: self.catalog.snapshot, lambda: self.settings.value.prompt_cache_sections, self.catalog.settled
         )
         return Parts(
-            bus=bus,
+            bus=self.patience,
+            targets=bus,
             world=world,
             turns=self.turns,
             contexts=self.contexts,
@@ -122,7 +132,7 @@ def serve(serving: Serving, parts: Assembled, bus: Bus, world: World) -> None:
     parked_messages = ParkedMessages(queue, turns, parts.events, clock)
     reader = StatusReader(turns.load, queue.waiting, parts.contexts.read, parts.status.repair_soon)
     serving.serve(send.SEND, sender.send)
-    serving.serve(turn.TURN, parts.loop.turn)
+    serving.serve(turn.TURN, parts.patience.in_step(parts.loop.turn))
     serving.serve(turn.STOP, stopper.stop)
     serving.serve(status.STATUS, reader.status)
     serving.serve(parked.UNQUEUE, parked_messages.unqueue)
@@ -132,5 +142,5 @@ def serve(serving: Serving, parts: Assembled, bus: Bus, world: World) -> None:
     serving.serve(context.CONTEXT_POLICY, context_policy)
     serving.serve(upkeep.SWEEP_PENDING, parts.sweeper.sweep)
     serving.serve(upkeep.ON_CONFIG_CHANGE, parts.settings.changed)
-    serving.serve(upkeep.ON_FUNCTIONS_CHANGE, parts.catalog.on_change)
+    serving.serve(upkeep.ON_FUNCTIONS_CHANGE, parts.functions_changed)
     serving.serve(upkeep.ON_SESSION_DELETED, SessionPurge(bus, turns, queue, parts.state_opts).on_deleted)
