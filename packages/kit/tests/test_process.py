@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from iii_kit.process import CLOSE_S, DRAIN_S, run_until
 
 SCRIPT = """
 import asyncio, sys
@@ -49,3 +52,17 @@ def test_a_process_ends_cleanly_after_its_bus_is_closed(tmp_path: Path, telemetr
     assert "Traceback" not in ended.stderr, ended.stderr
     assert "never awaited" not in ended.stderr, ended.stderr
     assert list((tmp_path / ".iii" / "run").iterdir()) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("kit.process.ends")
+async def test_nothing_that_runs_holds_the_end_back_for_half_a_second() -> None:
+    async def deaf(stop: asyncio.Event) -> None:
+        await stop.wait()
+        await asyncio.Event().wait()
+
+    assert DRAIN_S + CLOSE_S < 0.5
+    stop = asyncio.Event()
+    stop.set()
+    async with asyncio.timeout(5):
+        await run_until(stop, deaf(stop))

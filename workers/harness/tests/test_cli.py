@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iii_harness.cli import CLOSE_S, DRAIN_S, main, run_until
+from iii_harness.cli import main
 from iii_kit import logs
 from iii_kit.errors import BusError
 from iii_siblings import router, sessions
@@ -111,20 +111,6 @@ def test_a_start_that_cannot_succeed_says_why(
         main(["--config", str(seed)])
     assert ended.value.code == 1
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.anyio
-@pytest.mark.requirement("prompt.cli")
-async def test_nothing_that_runs_holds_the_end_back_for_half_a_second() -> None:
-    async def deaf(stop: asyncio.Event) -> None:
-        await stop.wait()
-        await asyncio.Event().wait()
-
-    assert DRAIN_S + CLOSE_S < 0.5
-    stop = asyncio.Event()
-    stop.set()
-    async with asyncio.timeout(5):
-        await run_until(stop, deaf(stop))
 
 
 @pytest.mark.requirement("prompt.manifest.flag")
