@@ -17,10 +17,12 @@ from iii_testing.processes import COMMAND, StackProcess, environment, inside
 
 @pytest.mark.requirement("stack.up.ready-line")
 def test_the_first_line_tells_where_the_stack_is_and_stack_json_tells_it_too(stack: StackProcess) -> None:
-    assert stack.ready == {"ready": True, "bus": stack.url, "page": None, "pid": stack.process.pid}
+    page = stack.ready["page"]
+    assert stack.ready == {"ready": True, "bus": stack.url, "page": page, "pid": stack.process.pid}
     assert stack.url.startswith("ws://127.0.0.1:")
+    assert page.startswith("http://127.0.0.1:")
     announced = json.loads((stack.data / "stack.json").read_text())
-    assert announced == {"bus": stack.url, "page": None, "pid": stack.process.pid}
+    assert announced == {"bus": stack.url, "page": page, "pid": stack.process.pid}
 
 
 @pytest.mark.requirement("stack.data.private")

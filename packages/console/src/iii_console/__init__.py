@@ -1,1 +1,1 @@
-"""The page host of the embedded stack."""
+"""The page host of the embedded stack, and the chat page that it serves (siblings 15.3)."""

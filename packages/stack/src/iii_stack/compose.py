@@ -18,6 +18,8 @@ import iii_queue as queue
 import iii_siblings.providers.openai as openai
 import iii_siblings.providers.scripted as scripted
 import iii_siblings.router as router
+from iii_console.host import PageHost, PageSettings
+from iii_contracts.policy import CHAT_POLICY
 from iii_embedded import modules
 from iii_embedded.engine import Engine, EngineSettings
 from iii_embedded.local_bus import LocalBus
@@ -62,6 +64,8 @@ class StackSettings:
 
     host: str = "127.0.0.1"
     port: int = 49134
+    page_port: int | None = None
+    """None: the usual port of the page, or the next free one."""
     without: frozenset[str] = frozenset()
     token: str | None = field(default=None, repr=False)
     stepwise: bool = False
@@ -76,6 +80,7 @@ class Stack:
         self._world = world
         self._settings = settings
         self._workers: list[tuple[str, Worker]] = []
+        self._page: PageHost | None = None
         self.store = _open_store(directory)
         self.engine = Engine(
             world, self.store, EngineSettings(host=settings.host, port=settings.port, token=settings.token)
@@ -86,16 +91,23 @@ class Stack:
         """Where the bus is."""
         return f"ws://{_for_url(self._settings.host)}:{self.engine.port}"
 
+    @property
+    def page_url(self) -> str | None:
+        """Where the page is; None when it was left out."""
+        return None if self._page is None else self._page.url
+
     async def start(self) -> None:
         """Start every part and return when all are ready. Raises `StackError` when one cannot."""
         try:
             await self.engine.start()
         except OSError as error:
-            raise _not_listening(error, self._settings) from None
+            raise _not_listening(error, self._settings.host, self._settings.port, "--port") from None
         for module in modules.install(lambda name: self._attach(name, builtin=True), self._world):
             self._workers.append((type(module).__name__, module))
         self._install_parts()
         await self._all_ready()
+        if "page" not in self._settings.without:
+            await self._open_page()
 
     async def drain(self) -> None:
         """End in the opposite order; what is not finished is durable and goes on at the next start."""
@@ -118,6 +130,27 @@ class Stack:
             self._add("provider scripted", scripted.install(self._attach("provider-scripted"), self._world))
         if "harness" not in without:
             self._add("harness", harness.install(self._attach("harness"), self._world))
+
+    async def _open_page(self) -> None:
+        settings = PageSettings(
+            self._reachable_url,
+            self._settings.host,
+            self._settings.page_port,
+            {"chat_policy": CHAT_POLICY.model_dump()},
+        )
+        page = PageHost(settings)
+        try:
+            await page.start()
+        except OSError as error:
+            raise _not_listening(error, self._settings.host, self._settings.page_port or 0, "--page-port") from None
+        self._page = page
+        self._add("page", page)
+
+    @property
+    def _reachable_url(self) -> str:
+        """Where this process reaches its own bus, also when it listens on every address."""
+        host = self._settings.host
+        return f"ws://127.0.0.1:{self.engine.port}" if host in ("0.0.0.0", "") else self.url
 
     def _add(self, name: str, worker: Worker) -> None:
         self._workers.append((name, worker))
@@ -167,15 +200,15 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _not_listening(error: OSError, settings: StackSettings) -> StackError:
-    place = f"port {settings.port} of {settings.host}"
+def _not_listening(error: OSError, host: str, port: int, option: str) -> StackError:
+    place = f"port {port} of {host}"
     if error.errno == errno.EADDRINUSE:
-        hint = "name another one with --port, or --port 0 for any free one"
+        hint = f"name another one with {option}, or {option} 0 for any free one"
         return StackError("port_in_use", f"{place} is in use", hint=hint)
     return StackError(
         "not_listening",
         f"cannot listen on {place}: {error.strerror}",
-        hint="name another address with --host and --port",
+        hint=f"name another address with --host and {option}",
     )
 
 

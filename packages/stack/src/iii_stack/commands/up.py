@@ -39,7 +39,9 @@ def up(
     port: Annotated[int, Parameter(help="Port of the bus; 0 takes any free one.", validator=PORTS)] = 49134,
     page_port: Annotated[
         int | None,
-        Parameter(help="Port of the page, where a page host is installed; 0 takes any free one.", validator=PORTS),
+        Parameter(
+            help="Port of the page; 0 takes any free one. Left out: 3113 or the next free one.", validator=PORTS
+        ),
     ] = None,
     data_dir: Annotated[
         Path | None,
@@ -67,7 +69,7 @@ def up(
     """
     gc.disable()  # what a start allocates stays: looking for garbage in it would only take time
     try:
-        settings = _settings(host, port, without)
+        settings = _settings(host, port, page_port, without)
         from iii_kit.logs import configure
 
         configure(log_level)
@@ -81,14 +83,14 @@ def up(
         gc.enable()
 
 
-def _settings(host: str, port: int, without: str) -> StackSettings:
+def _settings(host: str, port: int, page_port: int | None, without: str) -> StackSettings:
     from iii_stack.compose import PARTS, TOKEN_VARIABLE, StackSettings
 
     left_out = frozenset(part.strip() for part in without.split(",") if part.strip())
     unknown = sorted(left_out - set(PARTS))
     if unknown:
         raise StackError("unknown_part", f"--without {unknown[0]}: no such part", hint=f"any of {','.join(PARTS)}")
-    return StackSettings(host, port, left_out, os.environ.get(TOKEN_VARIABLE, "").strip() or None)
+    return StackSettings(host, port, page_port, left_out, os.environ.get(TOKEN_VARIABLE, "").strip() or None)
 
 
 async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bool) -> None:
@@ -109,7 +111,7 @@ async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bo
             gc.freeze()
             gc.set_threshold(*COLLECTOR)
             gc.enable()
-            running = {"bus": stack.url, "page": None, "pid": os.getpid()}
+            running = {"bus": stack.url, "page": stack.page_url, "pid": os.getpid()}
             directory.announce(running)
             tell(running, directory, as_json=as_json)
             await stopping
@@ -130,7 +132,9 @@ def tell(running: dict[str, Any], directory: DataDirectory, *, as_json: bool) ->
 
     out = console()
     out.print(Text.assemble(("iii stack is up", "bold green"), f"  bus {running['bus']}  data {directory.path}"))
-    out.print(Text("Now, in another terminal:"))
+    if running["page"] is not None:
+        out.print(Text.assemble("Open the page:           ", (running["page"], "bold")))
+    out.print(Text("Now, in another terminal:" if running["page"] is None else "Or, in another terminal:"))
     program, where = _program(), _where(directory)
     for command in ("chat", "sessions", "doctor"):
         said = ' "What can you do here?"' if command == "chat" else ""

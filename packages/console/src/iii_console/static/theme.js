@@ -1,0 +1,1 @@
+var r="iii:theme";function t(){let e=m();return e==="light"||e==="dark"?e:"auto"}function o(e){e==="auto"?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=e}function m(){try{return localStorage.getItem(r)}catch{return null}}o(t());
