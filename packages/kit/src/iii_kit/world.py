@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +18,9 @@ from enum import Enum
 from typing import Protocol
 
 _AT_A_TIME = 256
-_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+_VERSION = bytes(0x40 | octet & 0x0F for octet in range(256))
+_VARIANT = bytes(0x80 | octet & 0x3F for octet in range(256))
+_HYPHENS = re.compile("(.{8})(.{4})(.{4})(.{4})(.{12})")
 
 
 class Point(Enum):
@@ -69,28 +72,37 @@ class SystemClock:
 
 
 class RandomIds:
-    """Ids from the operating system's randomness, fetched for many ids at a time: a system call lets go of the
-    interpreter, which costs more than the id. Threads may share one; a fork never repeats what its parent holds.
+    """Ids from the operating system's randomness, made many at a time: a system call lets go of the interpreter, which
+    costs more than the id. Threads may share one; a fork never repeats what its parent holds.
     """
 
     def __init__(self) -> None:
-        self._ready: deque[str] = deque()
-        os.register_at_fork(after_in_child=self._ready.clear)
+        self._hex: deque[str] = deque()
+        self._uuids: deque[str] = deque()
+        os.register_at_fork(after_in_child=self._forget)
 
     def hex(self) -> str:
         """32 random hex digits."""
         try:
-            return self._ready.popleft()
+            return self._hex.popleft()
         except IndexError:
-            digits = os.urandom(16 * _AT_A_TIME).hex()
-            self._ready.extend(digits[at : at + 32] for at in range(32, len(digits), 32))
-            return digits[:32]
+            self._hex.extend(os.urandom(16 * _AT_A_TIME).hex(" ", 16).split())
+            return self.hex()
 
     def uuid(self) -> str:
         """A random UUID v4."""
-        digits = self.hex()
-        variant = _VARIANT[digits[16]]
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+        try:
+            return self._uuids.popleft()
+        except IndexError:
+            octets = bytearray(os.urandom(16 * _AT_A_TIME))
+            octets[6::16] = octets[6::16].translate(_VERSION)
+            octets[8::16] = octets[8::16].translate(_VARIANT)
+            self._uuids.extend(_HYPHENS.sub(r"\1-\2-\3-\4-\5 ", octets.hex()).split())
+            return self.uuid()
+
+    def _forget(self) -> None:
+        self._hex.clear()
+        self._uuids.clear()
 
 
 def pass_by(_: Point) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
+
 from iii_contracts.generation import HandCheckedSpec
 from iii_contracts.problems import shown
 from iii_contracts.router import INVALID
@@ -15,6 +17,37 @@ from iii_kit.errors import CodedError
 
 SEPARATOR = "\n\n"
 """What joins the sections of a system prompt."""
+
+
+class _Block(msgspec.Struct, gc=False):
+    type: str
+
+
+class _Message(msgspec.Struct, gc=False, tag_field="role"):
+    content: list[_Block]
+
+
+class _User(_Message, gc=False, tag="user"):
+    pass
+
+
+class _Assistant(_Message, gc=False, tag="assistant"):
+    pass
+
+
+class _Custom(_Message, gc=False, tag="custom"):
+    pass
+
+
+class _Result(_Message, gc=False, tag="function_result"):
+    function_call_id: str
+
+
+class _Transcript(msgspec.Struct, gc=False):
+    """What every message needs. The shape alone: what is wrong with another one is said by `_message_problem`."""
+
+    messages: list[_User | _Assistant | _Custom | _Result]
+
 
 _ROLES = frozenset({"user", "assistant", "function_result", "custom"})
 _PASSED_ON = (
@@ -81,10 +114,13 @@ def read_request(spec: HandCheckedSpec, data: Any) -> Asked:
     problem = spec.check(fields)
     if problem is not None:
         raise CodedError(INVALID, problem)
-    for index, message in enumerate(fields["messages"]):
-        problem = _message_problem(message)
-        if problem is not None:
-            raise CodedError(INVALID, f"`messages.{index}`: {problem}")
+    try:
+        msgspec.convert(fields, _Transcript)
+    except msgspec.ValidationError:
+        for index, message in enumerate(fields["messages"]):
+            problem = _message_problem(message)
+            if problem is not None:
+                raise CodedError(INVALID, f"`messages.{index}`: {problem}") from None
     return Asked(fields)
 
 
