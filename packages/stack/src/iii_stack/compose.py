@@ -13,6 +13,7 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import iii_eval.app as evaluation
 import iii_harness.app as harness
 import iii_queue as queue
 import iii_siblings.providers.openai as openai
@@ -130,6 +131,8 @@ class Stack:
             self._add("provider scripted", scripted.install(self._attach("provider-scripted"), self._world))
         if "harness" not in without:
             self._add("harness", harness.install(self._attach("harness"), self._world))
+        if "eval" not in without:
+            self._add("eval", evaluation.install(self._attach("eval"), self._world))
 
     async def _open_page(self) -> None:
         settings = PageSettings(

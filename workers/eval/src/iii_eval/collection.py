@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from iii_contracts.eval.comparison import SessionMetaProjectionV1
 from iii_contracts.harness.turn import TurnStatus
@@ -47,7 +48,7 @@ class TurnReport(Wire):
     turn_id: str | None = None
     status: TurnStatus
     result_error: str | None = None
-    expects_wake: bool = Field(default=False)
+    expects_wake: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,12 @@ class _Answer(Generic[T]):
     """A shape that is read leniently: what it does not declare is dropped, at every level."""
 
     def __init__(self, shape: type[T]) -> None:
-        self._shape = TypeAdapter[T](shape)
+        self._declared = shape
+
+    @cached_property
+    def _shape(self) -> TypeAdapter[T]:
+        # Built at the first comparison: a start does not pay for it.
+        return TypeAdapter[T](self._declared)
 
     def read(self, data: Json) -> T:
         """The answer in `data`. Raises `Unreadable`."""
