@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Literal, cast
 
 from websockets.asyncio.connection import Connection
@@ -31,12 +30,17 @@ SWEEP_S = 60.0
 """How often that is looked at."""
 
 
-class ReaderGone(Exception):
+class ReaderGone(BusError):
     """Nobody will ever read what is put into this pipe."""
+
+    def __init__(self) -> None:
+        super().__init__("channel_closed", "the reader of the channel is gone")
 
 
 class Pipe:
     """The items between two ends, at most `capacity` of them."""
+
+    __slots__ = ("_capacity", "_changed", "_items", "abandoned", "written")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -46,22 +50,26 @@ class Pipe:
         self.abandoned = False
 
     async def put(self, item: Item) -> None:
-        """Add an item once there is room; raises `ReaderGone`."""
+        """Add an item once there is room; raises `ReaderGone`, or `BusError` when this side has ended the pipe."""
         while len(self._items) >= self._capacity and not self.abandoned:
             await self._change()
         if self.abandoned:
             raise ReaderGone
+        if self.written:
+            raise BusError("channel_closed", "this end of the channel is closed")
         self._items.append(item)
-        self._wake()
+        if self._changed:
+            self._wake()
 
-    async def take(self) -> Item | None:
-        """The next item, or None after the last one of a writer that is done."""
+    async def take(self) -> Item:
+        """The next item; raises `StopAsyncIteration` after the last one of a writer that is done."""
         while not self._items:
             if self.written or self.abandoned:
-                return None
+                raise StopAsyncIteration
             await self._change()
         item = self._items.popleft()
-        self._wake()
+        if self._changed:
+            self._wake()
         return item
 
     def end(self) -> None:
@@ -81,70 +89,79 @@ class Pipe:
         await waiting
 
     def _wake(self) -> None:
-        if self._changed:
-            changed, self._changed = self._changed, []
-            for waiting in changed:
-                if not waiting.done():
-                    waiting.set_result(None)
+        changed, self._changed = self._changed, []
+        for waiting in changed:
+            if not waiting.done():
+                waiting.set_result(None)
 
 
-class _Channel:
-    """A pipe, its secret, and which of its ends are taken and left."""
+class _Channel(Pipe):
+    """A pipe that is known by its id and opened by its key, until both ends were taken and one is done for good."""
 
-    def __init__(self, key: str, pipe: Pipe, made_at: float) -> None:
-        self.key = key
-        self.pipe = pipe
+    __slots__ = ("_known", "id", "key", "made_at", "taken")
+
+    def __init__(self, known: dict[str, _Channel], id_: str, key: str, capacity: int, made_at: float) -> None:
+        super().__init__(capacity)
+        self._known = known
+        self.id = id_
+        self.key = key.encode()
         self.made_at = made_at
-        self.taken: set[Direction] = set()
+        self.taken: tuple[Direction, ...] = ()
+        known[id_] = self
 
-    @property
-    def over(self) -> bool:
-        """Both ends were taken and one of them is done for good."""
-        return len(self.taken) == 2 and (self.pipe.written or self.pipe.abandoned)
+    def take_end(self, direction: Direction) -> None:
+        """One of the ends has its owner."""
+        self.taken += (direction,)
+        if self.written or self.abandoned:
+            self._forget_when_whole()
+
+    def end(self) -> None:
+        """The writer is gone."""
+        super().end()
+        self._forget_when_whole()
+
+    def abandon(self) -> None:
+        """The reader is gone."""
+        super().abandon()
+        self._forget_when_whole()
+
+    def _forget_when_whole(self) -> None:
+        if len(self.taken) == 2:
+            self._known.pop(self.id, None)
 
 
 class _PipeSource:
     """The read end inside this process."""
 
-    def __init__(self, pipe: Pipe, left: Callable[[], None]) -> None:
+    __slots__ = ("_pipe",)
+
+    def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
-        self._left = left
 
     def __aiter__(self) -> AsyncIterator[Item]:
         return self
 
-    async def __anext__(self) -> Item:
-        item = await self._pipe.take()
-        if item is None:
-            raise StopAsyncIteration
-        return item
+    def __anext__(self) -> Coroutine[Any, Any, Item]:
+        return self._pipe.take()
 
     async def close(self) -> None:
         """Leave."""
         self._pipe.abandon()
-        self._left()
 
 
 class _PipeSink:
     """The write end inside this process."""
 
-    def __init__(self, pipe: Pipe, left: Callable[[], None]) -> None:
-        self._pipe = pipe
-        self._left = left
+    __slots__ = ("_pipe", "send")
 
-    async def send(self, item: Item) -> None:
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self.send = pipe.put
         """Send one item, waiting for room."""
-        if self._pipe.written:
-            raise BusError("channel_closed", "this end of the channel is closed")
-        try:
-            await self._pipe.put(item)
-        except ReaderGone:
-            raise BusError("channel_closed", "the reader of the channel is gone") from None
 
     async def close(self) -> None:
         """End the stream."""
         self._pipe.end()
-        self._left()
 
 
 class Channels:
@@ -164,81 +181,83 @@ class Channels:
 
     def create(self, buffer: int = DEFAULT_BUFFER) -> tuple[ChannelRef, ChannelRef]:
         """A new channel: its writer and its reader end."""
-        channel_id, key = self._world.ids.uuid(), self._world.ids.hex()
-        pipe = Pipe(min(max(buffer, 1), MAX_BUFFER))
-        self._channels[channel_id] = _Channel(key, pipe, self._world.clock.monotonic())
-        return ChannelRef(channel_id, key, "write"), ChannelRef(channel_id, key, "read")
+        channel = self._new(buffer)
+        key = channel.key.decode()
+        return ChannelRef(channel.id, key, "write"), ChannelRef(channel.id, key, "read")
+
+    def connected(self, buffer: int) -> tuple[ChannelRef, Source]:
+        """A new channel whose read end is taken by its maker: its writer end, and the source."""
+        channel = self._new(buffer)
+        channel.taken = ("read",)
+        return ChannelRef(channel.id, channel.key.decode(), "write"), _PipeSource(channel)
 
     def find(self, channel_id: str, key: str) -> bool:
         """True when there is such a channel and `key` opens it."""
-        channel = self._channels.get(channel_id)
-        return channel is not None and hmac.compare_digest(channel.key.encode(), key.encode())
+        return self._found(channel_id, key) is not None
 
     def open_source(self, ref: ChannelRef) -> Source:
         """Take the read end; raises `BusError` `channel_not_found` or `channel_taken`."""
-        channel = self._open(ref, "read")
-        return _PipeSource(channel.pipe, partial(self._release, ref.channel_id, channel))
+        return _PipeSource(self._open(ref, "read"))
 
     def open_sink(self, ref: ChannelRef) -> Sink:
         """Take the write end; raises `BusError` `channel_not_found` or `channel_taken`."""
-        channel = self._open(ref, "write")
-        return _PipeSink(channel.pipe, partial(self._release, ref.channel_id, channel))
+        return _PipeSink(self._open(ref, "write"))
 
     async def serve(self, websocket: Connection, channel_id: str, key: str, direction: Direction) -> None:
         """Be the socket of one end until it is over; returns with the socket closed or dropped.
 
         The caller has answered an unknown channel (`find`) in the handshake. An end that is taken is closed at once.
         """
-        channel = self._channels.get(channel_id) if self.find(channel_id, key) else None
+        channel = self._found(channel_id, key)
         if channel is None or direction in channel.taken:
             await websocket.close()
             return
-        channel.taken.add(direction)
+        channel.take_end(direction)
         # A writer that is held back reads no pongs: a slow reader must not cost it its connection.
         websocket.ping_timeout = None
         try:
             if direction == "write":
-                await _write_from(websocket, channel.pipe)
+                await _write_from(websocket, channel)
             else:
-                await _read_to(websocket, channel.pipe)
+                await _read_to(websocket, channel)
         finally:
             if direction == "write":
-                channel.pipe.end()
+                channel.end()
             else:
-                channel.pipe.abandon()
-            self._release(channel_id, channel)
+                channel.abandon()
 
     def sweep(self) -> None:
-        """Forget channels that are over or too old to have an end that nobody took."""
+        """Forget channels that are too old to have an end that nobody took."""
         oldest = self._world.clock.monotonic() - LIFETIME_S
-        for channel_id, channel in list(self._channels.items()):
-            if channel.over:
-                del self._channels[channel_id]
-            elif len(channel.taken) < 2 and channel.made_at <= oldest:
-                del self._channels[channel_id]
-                if "read" not in channel.taken:
-                    channel.pipe.abandon()
-                else:
-                    channel.pipe.end()
+        for channel in [each for each in self._channels.values() if len(each.taken) < 2 and each.made_at <= oldest]:
+            del self._channels[channel.id]
+            if "read" not in channel.taken:
+                channel.abandon()
+            else:
+                channel.end()
 
     async def _create(self, request: CreateRequest, _: Invocation) -> Json:
         size = DEFAULT_BUFFER if request.buffer_size is None else request.buffer_size
         writer, reader = self.create(size)
         return {"writer": writer.to_json(), "reader": reader.to_json()}
 
+    def _new(self, buffer: int) -> _Channel:
+        ids = self._world.ids
+        capacity = min(max(buffer, 1), MAX_BUFFER)
+        return _Channel(self._channels, ids.uuid(), ids.hex(), capacity, self._world.clock.monotonic())
+
+    def _found(self, channel_id: str, key: str) -> _Channel | None:
+        channel = self._channels.get(channel_id)
+        return channel if channel is not None and hmac.compare_digest(channel.key, key.encode()) else None
+
     def _open(self, ref: ChannelRef, direction: Direction) -> _Channel:
-        channel = self._channels.get(ref.channel_id) if self.find(ref.channel_id, ref.access_key) else None
+        channel = self._found(ref.channel_id, ref.access_key)
         if channel is None:
             raise BusError("channel_not_found", "Channel not found")
         if direction in channel.taken:
             raise BusError("channel_taken", f"the {direction} end of the channel is taken")
-        channel.taken.add(direction)
-        self._release(ref.channel_id, channel)
+        channel.take_end(direction)
         return channel
-
-    def _release(self, channel_id: str, channel: _Channel) -> None:
-        if channel.over:
-            self._channels.pop(channel_id, None)
 
     async def _sweeping(self) -> None:
         while True:
@@ -261,7 +280,7 @@ async def _read_to(websocket: Connection, pipe: Pipe) -> None:
     """Send what is in the pipe, then a close frame without a code. What the reader sends is read and dropped."""
     listening = asyncio.create_task(_listen(websocket, pipe.abandon))
     try:
-        while (item := await pipe.take()) is not None:
+        async for item in _PipeSource(pipe):
             await websocket.send(item)
         if not pipe.abandoned:
             await _close_plainly(websocket)

@@ -132,8 +132,7 @@ class LocalBus:
     async def channel(self, buffer: int = 64) -> Channel:
         """Make a channel and take its read end."""
         self._alive()
-        writer, reader = self._engine.channels.create(buffer)
-        return LocalChannel(writer, self._engine.channels.open_source(reader))
+        return LocalChannel(*self._engine.channels.connected(buffer))
 
     async def sink(self, ref: Json) -> Sink:
         """Take the write end that a payload carried."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -90,8 +90,7 @@ class ReadHandler:
         return self.bounded if isinstance(self.bounded, bool) else self.bounded(request)
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelRef:
+class ChannelRef(msgspec.Struct, frozen=True):
     """One end of a channel as it travels inside payloads (engine spec 8.1)."""
 
     channel_id: str
@@ -105,12 +104,11 @@ class ChannelRef:
     @staticmethod
     def from_json(value: Json) -> ChannelRef:
         """The ref in its wire form. Raises `BusError` when it is none."""
-        if isinstance(value, dict):
-            fields = cast("dict[str, Any]", value)
-            channel_id, key, direction = fields.get("channel_id"), fields.get("access_key"), fields.get("direction")
-            if isinstance(channel_id, str) and isinstance(key, str) and direction in ("read", "write"):
-                return ChannelRef(channel_id, key, direction)
-        raise BusError("invalid_channel_ref", "a channel ref needs channel_id, access_key and direction")
+        try:
+            return msgspec.convert(value, ChannelRef)
+        except msgspec.ValidationError:
+            text = "a channel ref needs channel_id, access_key and direction"
+            raise BusError("invalid_channel_ref", text) from None
 
 
 class Source(Protocol):
