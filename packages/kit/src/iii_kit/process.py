@@ -27,6 +27,14 @@ CLOSE_S: Final = 0.15
 """What saying goodbye to the engine gets after that."""
 
 
+RECONNECT_FIRST_MS: Final = 100
+RECONNECT_LONGEST_MS: Final = 2_000
+"""An engine that is started again is found at once."""
+
+PATIENCE_S: Final = 5.0
+"""How long the engine may be silent before the log says that it is waited for."""
+
+
 class Installed(Protocol):
     """A worker on its bus."""
 
@@ -47,14 +55,16 @@ def options(name: str, description: str, url: str | None) -> SdkOptions:
         url=url,
         namespace=os.environ.get("III_NAMESPACE"),
         telemetry=True,
+        reconnect_initial_ms=RECONNECT_FIRST_MS,
+        reconnect_max_ms=RECONNECT_LONGEST_MS,
     )
 
 
 def run(program: str, connect: SdkOptions, install: Callable[[SdkBus], Installed]) -> None:
-    """Be the worker until a signal; returns only when it ended without one. Exits with 1 when it cannot start."""
+    """Be the worker until a signal. Exits with 1 when it cannot work: the text says what must change."""
     try:
         asyncio.run(_serve(connect, install))
-    except BusError as error:
+    except (BusError, ValueError) as error:
         fail(program, str(error))
 
 
@@ -66,7 +76,7 @@ async def _serve(connect: SdkOptions, install: Callable[[SdkBus], Installed]) ->
         loop.add_signal_handler(number, stop.set)
     bus = SdkBus(connect)
     try:
-        await run_until(stop, _work(bus, install, stop))
+        await run_until(stop, unless_refused(bus, _work(bus, install, stop)))
     finally:
         closing = asyncio.ensure_future(bus.close())
         if stop.is_set():
@@ -77,11 +87,35 @@ async def _serve(connect: SdkOptions, install: Callable[[SdkBus], Installed]) ->
 
 async def _work(bus: SdkBus, install: Callable[[SdkBus], Installed], stop: asyncio.Event) -> None:
     worker = install(bus)
-    await bus.connected()
+    await _connected(bus)
     await worker.ready()
     log.info("ready", worker=bus.worker_id)
     await stop.wait()
     await worker.drain(DRAIN_S / 2)
+
+
+async def _connected(bus: SdkBus) -> None:
+    """Wait for the engine, which may come later than we do."""
+    while True:
+        try:
+            await bus.connected(PATIENCE_S)
+            return
+        except BusError as error:
+            if error.code != "not_connected":
+                raise
+            log.warning("waiting", waits_for="engine", problem=error.message)
+
+
+async def unless_refused(bus: SdkBus, work: Coroutine[Any, Any, None]) -> None:
+    """Run `work`, unless the engine refuses this worker for good, since another one has its name: raises that."""
+    working, refused = asyncio.ensure_future(work), asyncio.ensure_future(bus.refused())
+    try:
+        await asyncio.wait((working, refused), return_when=asyncio.FIRST_COMPLETED)
+        await (working if working.done() else refused)
+    finally:
+        for task in (working, refused):
+            task.cancel()
+        await asyncio.gather(working, refused, return_exceptions=True)
 
 
 async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

@@ -86,7 +86,7 @@ class SdkBus:
         self._epochs.on_begin = self._begin
         self._epochs.on_turn = self._turned
         self._settled = asyncio.Event()
-        self._failed = False
+        self._failed = asyncio.Event()
         self._worker_id: str | None = None
         self._providers: list[SdkProvider] = []
         self._each_epoch: list[Callable[[], Awaitable[None]]] = []
@@ -110,8 +110,13 @@ class SdkBus:
         except TimeoutError:
             address = self._client.get_address()
             raise BusError("not_connected", f"no engine at {address} within {timeout_s:g} s") from None
-        if self._failed:
+        if self._failed.is_set():
             await self._raise_refusal()
+
+    async def refused(self) -> None:
+        """Return never: raises `BusError` once the engine refuses this worker for good, since another has its name."""
+        await self._failed.wait()
+        await self._raise_refusal()
 
     async def close(self) -> None:
         """End the connection, its work and the SDK's thread. Again is harmless."""
@@ -310,7 +315,7 @@ class SdkBus:
 
     def _turned(self, state: str) -> None:
         if state == "failed":
-            self._failed = True
+            self._failed.set()
             self._settled.set()
         elif state != "connected":
             self._settled.clear()

@@ -16,8 +16,10 @@ from iii_kit.errors import BusError
 from iii_stack.commands.call import call
 from iii_stack.commands.chat import chat
 from iii_stack.commands.doctor import doctor
+from iii_stack.commands.queue import queue
 from iii_stack.commands.sessions import sessions
 from iii_stack.commands.show import show
+from iii_stack.commands.siblings import siblings
 from iii_stack.commands.status import status
 from iii_stack.commands.stop import stop
 from iii_stack.commands.up import up
@@ -45,7 +47,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-for _command in (up, chat, call, sessions, show, status, stop, doctor):
+for _command in (up, chat, call, sessions, show, status, stop, doctor, siblings, queue):
     app.command(_command)
 
 

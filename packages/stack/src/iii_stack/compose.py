@@ -9,54 +9,40 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
-import sqlite3
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import iii_eval.app as evaluation
 import iii_harness.app as harness
 import iii_queue as queue
-import iii_siblings.providers.openai as openai
-import iii_siblings.providers.scripted as scripted
-import iii_siblings.router as router
 from iii_console.host import PageHost, PageSettings
 from iii_contracts.policy import CHAT_POLICY
 from iii_embedded import modules
 from iii_embedded.engine import Engine, EngineSettings
 from iii_embedded.local_bus import LocalBus
-from iii_kit.errors import BusError
 from iii_kit.logs import logger
 from iii_kit.world import World
-from iii_siblings import sessions
+from iii_stack import siblings
 from iii_stack.data_directory import DataDirectory
+from iii_stack.database import open_store
 from iii_stack.errors import StackError
-from iii_store import NewerDatabase, SqliteStore
+from iii_stack.siblings import SIBLINGS, Worker
 from iii_store.schema import Family
 
 PARTS = ("harness", "eval", "siblings", "queue", "page")
 """Parts that can be left out, so that a connected worker may take their place."""
+
+NEEDED_BY = {"harness": frozenset({"siblings", "queue"}), "eval": frozenset({"siblings", "harness"})}
+"""Parts that a part cannot be ready without."""
 
 READY_S = 60.0
 """How long the parts may take to become ready."""
 
 TOKEN_VARIABLE = "III_TOKEN"
 
-FAMILIES: tuple[Family, ...] = (*modules.FAMILIES, queue.FAMILY, sessions.FAMILY, router.FAMILY)
+FAMILIES: tuple[Family, ...] = (*modules.FAMILIES, queue.FAMILY, *siblings.FAMILIES)
 """The tables of every part; they exist whether or not the part runs."""
 
 log = logger(__name__)
-
-
-class Worker(Protocol):
-    """An installed worker or module."""
-
-    async def ready(self) -> None:
-        """Return when it works."""
-        ...
-
-    async def drain(self) -> None:
-        """Take nothing more on; what runs ends or stays durable."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +55,7 @@ class StackSettings:
     """None: the usual port of the page, or the next free one."""
     without: frozenset[str] = frozenset()
     token: str | None = field(default=None, repr=False)
+    accept_missing_log: bool = False
     stepwise: bool = False
     """Make the calls of a sequence one by one, as over a socket."""
 
@@ -81,8 +68,9 @@ class Stack:
         self._world = world
         self._settings = settings
         self._workers: list[tuple[str, Worker]] = []
+        self._late: set[asyncio.Task[None]] = set()
         self._page: PageHost | None = None
-        self.store = _open_store(directory)
+        self.store = open_store(directory, FAMILIES, accept_missing_log=settings.accept_missing_log)
         self.engine = Engine(
             world, self.store, EngineSettings(host=settings.host, port=settings.port, token=settings.token)
         )
@@ -110,8 +98,19 @@ class Stack:
         if "page" not in self._settings.without:
             await self._open_page()
 
+    def waits_for(self, name: str) -> frozenset[str]:
+        """The parts that `name` needs and that were left out here."""
+        return NEEDED_BY.get(name, frozenset[str]()) & self._settings.without
+
+    @property
+    def waiting(self) -> dict[str, frozenset[str]]:
+        """Parts that get ready when others, which run elsewhere, are there; with the names of those."""
+        return {name: self.waits_for(name) for name, _ in self._workers if self.waits_for(name)}
+
     async def drain(self) -> None:
         """End in the opposite order; what is not finished is durable and goes on at the next start."""
+        for task in self._late:
+            task.cancel()
         for name, worker in reversed(self._workers):
             try:
                 await worker.drain()
@@ -125,10 +124,9 @@ class Stack:
         if "queue" not in without:
             self._add("queue", queue.install(self._attach("queue", builtin=True), self.store, self._world))
         if "siblings" not in without:
-            self._add("sessions", sessions.install(self._attach("session-manager"), self._world))
-            self._add("router", router.install(self._attach("llm-router"), self._world, self.store))
-            self._add("provider openai", openai.install(self._attach("provider-openai"), self._world))
-            self._add("provider scripted", scripted.install(self._attach("provider-scripted"), self._world))
+            for sibling in SIBLINGS:
+                bus = self._attach(sibling.worker)
+                self._add(sibling.name, sibling.install(bus, self._world, self.store))
         if "harness" not in without:
             self._add("harness", harness.install(self._attach("harness"), self._world))
         if "eval" not in without:
@@ -162,7 +160,11 @@ class Stack:
         return self.engine.attach(name, builtin=builtin, stepwise=self._settings.stepwise)
 
     async def _all_ready(self) -> None:
+        """Wait until every part works; what needs a part that runs elsewhere gets ready when that one is there."""
         for name, worker in self._workers:
+            if self.waits_for(name):
+                self._late.add(asyncio.ensure_future(_ready_later(name, worker)))
+                continue
             try:
                 async with asyncio.timeout(READY_S):
                     await worker.ready()
@@ -172,17 +174,13 @@ class Stack:
                 raise StackError("not_ready", f"{name} did not start: {error}") from error
 
 
-def _open_store(directory: DataDirectory) -> SqliteStore:
+async def _ready_later(name: str, worker: Worker) -> None:
     try:
-        return SqliteStore(directory.database, FAMILIES)
-    except NewerDatabase as error:
-        raise StackError("newer_database", str(error)) from None
-    except (OSError, sqlite3.Error, BusError) as error:
-        raise StackError(
-            "database",
-            f"cannot open the database {directory.database}: {error}",
-            hint="check that the disk is not full and that the file can be written",
-        ) from None
+        await worker.ready()
+    except Exception as error:
+        log.error("part_failed", part=name, error=str(error))
+    else:
+        log.warning("ready", part=name)
 
 
 def _check_exposure(settings: StackSettings) -> None:

@@ -10,11 +10,12 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from iii_stack.commands.parts import AcceptMissingLog, LogLevel
 from iii_stack.data_directory import DataDirectory, locate, usual
 from iii_stack.errors import StackError
 from iii_stack.output import console, print_json
@@ -28,9 +29,14 @@ often as Python does by itself takes a tenth of its time."""
 
 NAME = "iii-stack"
 
-PORTS = Number(gte=0, lte=65_535)
+STARTED_BY = {
+    "siblings": "iii-stack siblings --engine {url}",
+    "queue": "iii-stack queue --engine {url}",
+    "harness": "iii-harness --url {url}",
+}
+"""How a part is started that was left out."""
 
-LogLevel = Literal["debug", "info", "warning", "error"]
+PORTS = Number(gte=0, lte=65_535)
 
 
 def up(
@@ -39,9 +45,7 @@ def up(
     port: Annotated[int, Parameter(help="Port of the bus; 0 takes any free one.", validator=PORTS)] = 49134,
     page_port: Annotated[
         int | None,
-        Parameter(
-            help="Port of the page; 0 takes any free one. Left out: 3113 or the next free one.", validator=PORTS
-        ),
+        Parameter(help="Port of the page; 0 takes any free one. Left out: 3113 or the next free one.", validator=PORTS),
     ] = None,
     data_dir: Annotated[
         Path | None,
@@ -52,7 +56,8 @@ def up(
     without: Annotated[
         str, Parameter(help="Parts to leave out: any of harness,eval,siblings,queue,page.", show_default=False)
     ] = "",
-    log_level: Annotated[LogLevel, Parameter(help="How much to log on stderr.")] = "warning",
+    log_level: LogLevel = "warning",
+    accept_missing_log: AcceptMissingLog = False,
     as_json: Annotated[
         bool, Parameter(name="--json", negative=(), show_default=False, help="Tell where the stack is as JSON.")
     ] = False,
@@ -69,7 +74,7 @@ def up(
     """
     gc.disable()  # what a start allocates stays: looking for garbage in it would only take time
     try:
-        settings = _settings(host, port, page_port, without)
+        settings = _settings(host, port, page_port, without, accept_missing_log=accept_missing_log)
         from iii_kit.logs import configure
 
         configure(log_level)
@@ -83,14 +88,15 @@ def up(
         gc.enable()
 
 
-def _settings(host: str, port: int, page_port: int | None, without: str) -> StackSettings:
+def _settings(host: str, port: int, page_port: int | None, without: str, *, accept_missing_log: bool) -> StackSettings:
     from iii_stack.compose import PARTS, TOKEN_VARIABLE, StackSettings
 
     left_out = frozenset(part.strip() for part in without.split(",") if part.strip())
     unknown = sorted(left_out - set(PARTS))
     if unknown:
         raise StackError("unknown_part", f"--without {unknown[0]}: no such part", hint=f"any of {','.join(PARTS)}")
-    return StackSettings(host, port, page_port, left_out, os.environ.get(TOKEN_VARIABLE, "").strip() or None)
+    token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    return StackSettings(host, port, page_port, left_out, token, accept_missing_log)
 
 
 async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bool) -> None:
@@ -114,6 +120,7 @@ async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bo
             running = {"bus": stack.url, "page": stack.page_url, "pid": os.getpid()}
             directory.announce(running)
             tell(running, directory, as_json=as_json)
+            _tell_waiting(stack.waiting, stack.url)
             await stopping
         else:
             starting.cancel()
@@ -140,6 +147,16 @@ def tell(running: dict[str, Any], directory: DataDirectory, *, as_json: bool) ->
         said = ' "What can you do here?"' if command == "chat" else ""
         out.print(Text(f"  {program} {command}{where}{said}", style="bold"))
     out.print(Text("Ctrl-C stops it; nothing is lost.", style="dim"))
+
+
+def _tell_waiting(waiting: dict[str, frozenset[str]], url: str) -> None:
+    """Say on stderr which parts wait for parts that run elsewhere, and how to start those."""
+    from rich.text import Text
+
+    out = console(stderr=True)
+    for part, others in waiting.items():
+        started = " and ".join(f"`{STARTED_BY[other].format(url=url)}`" for other in sorted(others))
+        out.print(Text(f"{part} waits for {' and '.join(sorted(others))}: start {started}"))
 
 
 def _program() -> str:
