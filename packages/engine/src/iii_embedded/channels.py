@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Literal, cast
 
 from websockets.asyncio.connection import Connection
@@ -38,55 +39,75 @@ class ReaderGone(BusError):
 
 
 class Pipe:
-    """The items between two ends, at most `capacity` of them."""
+    """The items between two ends, at most `capacity` of them; `over` is told when both ends are taken and one is left.
 
-    __slots__ = ("_capacity", "_changed", "_items", "abandoned", "written")
+    Iterating takes items, and ends after the last one of a writer that is done.
+    """
 
-    def __init__(self, capacity: int) -> None:
+    __slots__ = ("_capacity", "_changed", "_items", "_over", "abandoned", "taken", "written")
+
+    def __init__(self, capacity: int, over: Callable[[], object]) -> None:
         self._capacity = capacity
+        self._over = over
         self._items: deque[Item] = deque()
         self._changed: list[asyncio.Future[None]] = []
+        self.taken: tuple[Direction, ...] = ()
         self.written = False
         self.abandoned = False
 
     async def put(self, item: Item) -> None:
         """Add an item once there is room; raises `ReaderGone`, or `BusError` when this side has ended the pipe."""
-        while len(self._items) >= self._capacity and not self.abandoned:
+        items = self._items
+        while len(items) >= self._capacity and not self.abandoned:
             await self._change()
         if self.abandoned:
             raise ReaderGone
         if self.written:
             raise BusError("channel_closed", "this end of the channel is closed")
-        self._items.append(item)
+        items.append(item)
         if self._changed:
             self._wake()
 
-    async def take(self) -> Item:
-        """The next item; raises `StopAsyncIteration` after the last one of a writer that is done."""
-        while not self._items:
+    def __aiter__(self) -> AsyncIterator[Item]:
+        return self
+
+    async def __anext__(self) -> Item:
+        items = self._items
+        while not items:
             if self.written or self.abandoned:
                 raise StopAsyncIteration
             await self._change()
-        item = self._items.popleft()
         if self._changed:
             self._wake()
-        return item
+        return items.popleft()
+
+    def take_end(self, direction: Direction) -> None:
+        """One of the ends has its owner."""
+        self.taken += (direction,)
+        if self.written or self.abandoned:
+            self._left()
 
     def end(self) -> None:
         """The writer is gone: nothing follows what is in the pipe."""
         self.written = True
-        self._wake()
+        self._left()
 
     def abandon(self) -> None:
         """The reader is gone: what is in the pipe is lost, and the writer hears of it at its next item."""
         self.abandoned = True
         self._items.clear()
-        self._wake()
+        self._left()
 
-    async def _change(self) -> None:
+    def _left(self) -> None:
+        if self._changed:
+            self._wake()
+        if len(self.taken) == 2:
+            self._over()
+
+    def _change(self) -> asyncio.Future[None]:
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changed.append(waiting)
-        await waiting
+        return waiting
 
     def _wake(self) -> None:
         changed, self._changed = self._changed, []
@@ -95,39 +116,15 @@ class Pipe:
                 waiting.set_result(None)
 
 
-class _Channel(Pipe):
-    """A pipe that is known by its id and opened by its key, until both ends were taken and one is done for good."""
+class _Channel:
+    """A pipe and the key that opens it."""
 
-    __slots__ = ("_known", "id", "key", "made_at", "taken")
+    __slots__ = ("key", "made_at", "pipe")
 
-    def __init__(self, known: dict[str, _Channel], id_: str, key: str, capacity: int, made_at: float) -> None:
-        super().__init__(capacity)
-        self._known = known
-        self.id = id_
-        self.key = key.encode()
+    def __init__(self, key: str, pipe: Pipe, made_at: float) -> None:
+        self.key = key
+        self.pipe = pipe
         self.made_at = made_at
-        self.taken: tuple[Direction, ...] = ()
-        known[id_] = self
-
-    def take_end(self, direction: Direction) -> None:
-        """One of the ends has its owner."""
-        self.taken += (direction,)
-        if self.written or self.abandoned:
-            self._forget_when_whole()
-
-    def end(self) -> None:
-        """The writer is gone."""
-        super().end()
-        self._forget_when_whole()
-
-    def abandon(self) -> None:
-        """The reader is gone."""
-        super().abandon()
-        self._forget_when_whole()
-
-    def _forget_when_whole(self) -> None:
-        if len(self.taken) == 2:
-            self._known.pop(self.id, None)
 
 
 class _PipeSource:
@@ -139,10 +136,7 @@ class _PipeSource:
         self._pipe = pipe
 
     def __aiter__(self) -> AsyncIterator[Item]:
-        return self
-
-    def __anext__(self) -> Coroutine[Any, Any, Item]:
-        return self._pipe.take()
+        return self._pipe
 
     async def close(self) -> None:
         """Leave."""
@@ -181,15 +175,14 @@ class Channels:
 
     def create(self, buffer: int = DEFAULT_BUFFER) -> tuple[ChannelRef, ChannelRef]:
         """A new channel: its writer and its reader end."""
-        channel = self._new(buffer)
-        key = channel.key.decode()
-        return ChannelRef(channel.id, key, "write"), ChannelRef(channel.id, key, "read")
+        channel_id, key, _ = self._new(buffer)
+        return ChannelRef(channel_id, key, "write"), ChannelRef(channel_id, key, "read")
 
     def connected(self, buffer: int) -> tuple[ChannelRef, Source]:
         """A new channel whose read end is taken by its maker: its writer end, and the source."""
-        channel = self._new(buffer)
-        channel.taken = ("read",)
-        return ChannelRef(channel.id, channel.key.decode(), "write"), _PipeSource(channel)
+        channel_id, key, pipe = self._new(buffer)
+        pipe.taken = ("read",)
+        return ChannelRef(channel_id, key, "write"), _PipeSource(pipe)
 
     def find(self, channel_id: str, key: str) -> bool:
         """True when there is such a channel and `key` opens it."""
@@ -208,56 +201,61 @@ class Channels:
 
         The caller has answered an unknown channel (`find`) in the handshake. An end that is taken is closed at once.
         """
-        channel = self._found(channel_id, key)
-        if channel is None or direction in channel.taken:
+        pipe = self._found(channel_id, key)
+        if pipe is None or direction in pipe.taken:
             await websocket.close()
             return
-        channel.take_end(direction)
+        pipe.take_end(direction)
         # A writer that is held back reads no pongs: a slow reader must not cost it its connection.
         websocket.ping_timeout = None
         try:
             if direction == "write":
-                await _write_from(websocket, channel)
+                await _write_from(websocket, pipe)
             else:
-                await _read_to(websocket, channel)
+                await _read_to(websocket, pipe)
         finally:
             if direction == "write":
-                channel.end()
+                pipe.end()
             else:
-                channel.abandon()
+                pipe.abandon()
 
     def sweep(self) -> None:
         """Forget channels that are too old to have an end that nobody took."""
         oldest = self._world.clock.monotonic() - LIFETIME_S
-        for channel in [each for each in self._channels.values() if len(each.taken) < 2 and each.made_at <= oldest]:
-            del self._channels[channel.id]
-            if "read" not in channel.taken:
-                channel.abandon()
-            else:
-                channel.end()
+        for channel_id, channel in list(self._channels.items()):
+            pipe = channel.pipe
+            if len(pipe.taken) < 2 and channel.made_at <= oldest:
+                del self._channels[channel_id]
+                if "read" not in pipe.taken:
+                    pipe.abandon()
+                else:
+                    pipe.end()
 
     async def _create(self, request: CreateRequest, _: Invocation) -> Json:
         size = DEFAULT_BUFFER if request.buffer_size is None else request.buffer_size
         writer, reader = self.create(size)
         return {"writer": writer.to_json(), "reader": reader.to_json()}
 
-    def _new(self, buffer: int) -> _Channel:
-        ids = self._world.ids
-        capacity = min(max(buffer, 1), MAX_BUFFER)
-        return _Channel(self._channels, ids.uuid(), ids.hex(), capacity, self._world.clock.monotonic())
+    def _new(self, buffer: int) -> tuple[str, str, Pipe]:
+        channel_id, key = self._world.ids.uuid(), self._world.ids.hex()
+        pipe = Pipe(min(max(buffer, 1), MAX_BUFFER), partial(self._channels.pop, channel_id, None))
+        self._channels[channel_id] = _Channel(key, pipe, self._world.clock.monotonic())
+        return channel_id, key, pipe
 
-    def _found(self, channel_id: str, key: str) -> _Channel | None:
+    def _found(self, channel_id: str, key: str) -> Pipe | None:
         channel = self._channels.get(channel_id)
-        return channel if channel is not None and hmac.compare_digest(channel.key, key.encode()) else None
+        if channel is None or not hmac.compare_digest(channel.key.encode(), key.encode()):
+            return None
+        return channel.pipe
 
-    def _open(self, ref: ChannelRef, direction: Direction) -> _Channel:
-        channel = self._found(ref.channel_id, ref.access_key)
-        if channel is None:
+    def _open(self, ref: ChannelRef, direction: Direction) -> Pipe:
+        pipe = self._found(ref.channel_id, ref.access_key)
+        if pipe is None:
             raise BusError("channel_not_found", "Channel not found")
-        if direction in channel.taken:
+        if direction in pipe.taken:
             raise BusError("channel_taken", f"the {direction} end of the channel is taken")
-        channel.take_end(direction)
-        return channel
+        pipe.take_end(direction)
+        return pipe
 
     async def _sweeping(self) -> None:
         while True:
@@ -280,7 +278,7 @@ async def _read_to(websocket: Connection, pipe: Pipe) -> None:
     """Send what is in the pipe, then a close frame without a code. What the reader sends is read and dropped."""
     listening = asyncio.create_task(_listen(websocket, pipe.abandon))
     try:
-        async for item in _PipeSource(pipe):
+        async for item in pipe:
             await websocket.send(item)
         if not pipe.abandoned:
             await _close_plainly(websocket)
