@@ -28,7 +28,8 @@ def serialization(function_id: str, problem: str) -> CategoryError:
 
 
 def failure_text(cause: BusError, timeout_ms: int) -> str:
-    """What a failed call said; of one that was not answered also how long it was waited for."""
+    """What a failed call said, its code first; of one that was not answered also how long it was waited for."""
+    told = cause.message if cause.message.startswith(f"{cause.code}: ") else f"{cause.code}: {cause.message}"
     if classify(cause) is Failure.TIMED_OUT:
-        return f"no answer within {timeout_ms / 1000:g} seconds ({cause})"
-    return str(cause)
+        return f"no answer within {timeout_ms / 1000:g} seconds ({told})"
+    return told
