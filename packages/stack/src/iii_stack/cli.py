@@ -16,6 +16,7 @@ from iii_kit.errors import BusError
 from iii_stack.commands.call import call
 from iii_stack.commands.chat import chat
 from iii_stack.commands.doctor import doctor
+from iii_stack.commands.eval import app as evaluation
 from iii_stack.commands.queue import queue
 from iii_stack.commands.sessions import sessions
 from iii_stack.commands.show import show
@@ -49,6 +50,7 @@ app = App(
 
 for _command in (up, chat, call, sessions, show, status, stop, doctor, siblings, queue):
     app.command(_command)
+app.command(evaluation)
 
 
 def run(arguments: Sequence[str]) -> int:
