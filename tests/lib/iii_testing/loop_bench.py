@@ -25,6 +25,7 @@ from iii_kit.errors import BusError
 from iii_kit.world import World
 from iii_siblings import sessions
 from iii_store import Family, InlineStore, SqliteStore
+from iii_testing.played_context import PlayedContext
 from iii_testing.waiting import until
 
 FAMILIES: tuple[Family, ...] = (*modules.FAMILIES, queue.FAMILY, sessions.FAMILY)
@@ -100,6 +101,7 @@ class LoopBench:
         self.completed: list[dict[str, Any]] = []
         self.turn_started: list[dict[str, Any]] = []
         self.targets: dict[str, Callable[[Any], Any]] = {}
+        self.context: PlayedContext | None = None
         self.chat_answer: Callable[[Request], Any] = lambda _: {"ok": True, "provider": "test", "model": "m"}
         self._streams: dict[str, asyncio.Event] = {}
 
@@ -113,6 +115,8 @@ class LoopBench:
         self.queue = queue.install(self.engine.attach("queue", builtin=True), self.store, self.world)
         self.sessions = sessions.install(self.engine.attach("session-manager"), self.world)
         self._serve_router(self.engine.attach("llm-router"))
+        if self.context is not None:
+            self.context.serve(self.engine.attach("context-manager"))
         self.worker = self.engine.attach("demo")
         for function_id, target in self.targets.items():
             self.worker.serve(spec(function_id), self._target(function_id, target))
@@ -235,10 +239,17 @@ class LoopBench:
 
 @asynccontextmanager
 async def bench(
-    world: World, path: Path, model: Model, *, stepwise: bool = False, **targets: Callable[[Any], Any]
+    world: World,
+    path: Path,
+    model: Model,
+    *,
+    stepwise: bool = False,
+    context: PlayedContext | None = None,
+    **targets: Callable[[Any], Any],
 ) -> AsyncIterator[LoopBench]:
     """A booted bench; `targets` are served as `demo::<name>`."""
     made = LoopBench(world, path, model, stepwise=stepwise)
+    made.context = context
     for name, run in targets.items():
         made.target(f"demo::{name}", run)
     await made.boot()

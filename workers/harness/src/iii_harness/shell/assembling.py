@@ -161,7 +161,7 @@ class Assembling:
             except EpochEnded:
                 raise
             except BusError as error:
-                if error.code == "function_not_found" and error.function_id in (None, ASSEMBLE.id):
+                if error.code == "function_not_found" and ASSEMBLE.id in error.message:
                     raise Absent from error
                 if context_fit.is_overflow(str(error)):
                     raise Overflow(str(error)) from error
