@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from common import Meter, args
 
 from iii_contracts.spec import FunctionSpec
+from iii_kit import event_loop
 from iii_kit.bus import Bus, Invocation, Opts
 from iii_kit.world import real_world
 from iii_stack.commands.up import COLLECTOR
@@ -147,4 +148,4 @@ async def main() -> None:
     meter.stop(commits=stack.store.commits - before)
 
 
-asyncio.run(main())
+event_loop.run(main())

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NoReturn, Protocol
 
-from iii_kit import logs
+from iii_kit import event_loop, logs
 from iii_kit.errors import BusError
 from iii_kit.sdk_bus import SdkBus, SdkOptions
 
@@ -63,7 +63,7 @@ def options(name: str, description: str, url: str | None) -> SdkOptions:
 def run(program: str, connect: SdkOptions, install: Callable[[SdkBus], Installed]) -> None:
     """Be the worker until a signal. Exits with 1 when it cannot work: the text says what must change."""
     try:
-        asyncio.run(_serve(connect, install))
+        event_loop.run(_serve(connect, install))
     except (BusError, ValueError) as error:
         fail(program, str(error))
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from iii_kit import event_loop
 from iii_kit.errors import BusError
 from iii_kit.logs import configure, logger
 from iii_kit.sdk_bus import SdkBus, SdkOptions
@@ -71,7 +72,7 @@ def run(part: Part, how: Apart) -> None:
     directory = DataDirectory(how.data_dir)
     directory.open()
     try:
-        asyncio.run(_run(part, how, directory))
+        event_loop.run(_run(part, how, directory))
     finally:
         directory.close()
 

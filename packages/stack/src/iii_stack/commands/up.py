@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from iii_kit import event_loop
 from iii_stack.commands.parts import AcceptMissingLog, LogLevel
 from iii_stack.data_directory import DataDirectory, locate, usual
 from iii_stack.errors import StackError
@@ -81,7 +82,7 @@ def up(
         directory = DataDirectory(locate(data_dir))
         directory.open()
         try:
-            asyncio.run(_run(directory, settings, as_json=as_json))
+            event_loop.run(_run(directory, settings, as_json=as_json))
         finally:
             directory.close()
     finally:
