@@ -143,14 +143,22 @@ def test_a_raised_concurrency_starts_what_waited() -> None:
     assert [j.seq for j in schedule.take(0)] == [2, 3]
 
 
-def test_only_a_job_that_could_start_at_once_is_startable() -> None:
+def test_a_job_starts_soon_when_there_is_room_or_when_it_follows_one_in_flight() -> None:
     schedule = Schedule(1)
-    assert schedule.startable(job(1, "a"))
+    assert schedule.starts_soon(job(1, "a"))
     schedule.add(job(1, "a"))
-    assert not schedule.startable(job(2, "a"))
-    assert not schedule.startable(job(2, "b"))
+    assert not schedule.starts_soon(job(2, "a"))
+    assert not schedule.starts_soon(job(2, "b"))
+    [running] = schedule.take(0)
+    assert schedule.starts_soon(job(2, "a"))
+    assert not schedule.starts_soon(job(2, "b"))
+    follower = Job(2, "id-2", "q", "a", "t::fn", data={}, has_data=True)
+    assert not schedule.add(follower)
+    assert not schedule.starts_soon(job(3, "a"))
+    schedule.again(running, 10)
+    assert not follower.has_data, "it waits with the one before it, for as long as that takes"
     schedule.define("q", 2)
-    assert schedule.startable(job(2, "b"))
+    assert schedule.starts_soon(job(4, "b"))
 
 
 @pytest.mark.requirement("queue.absent.tried_again_at_definition")

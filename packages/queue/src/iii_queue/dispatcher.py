@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from iii_contracts.engine.queue import QueueConfig
@@ -82,10 +82,10 @@ class Dispatcher:
         """A job is on disk. Before the start it is not told: the start reads it."""
         if not self._loaded:
             return
-        if not self._schedule.startable(job):
-            job.data, job.has_data = None, False
-        self._schedule.add(job)
-        self._pump()
+        if not self._schedule.starts_soon(job):
+            job.forget_data()
+        if self._schedule.add(job):
+            self._pump()
 
     def defined(self, queue: str, config: QueueConfig) -> None:
         """A definition is on disk: it holds from now on, and a job that waits for its function is tried at once."""
@@ -93,6 +93,7 @@ class Dispatcher:
         self._schedule.define(queue, config.concurrency)
         self._schedule.hurry(queue)
         self._pump()
+        self._arm()
 
     def _recover(self, tx: Tx) -> None:
         tables.recover(tx, self._world.clock.now_ms())
@@ -107,16 +108,18 @@ class Dispatcher:
             self._schedule.add(job)
         self._loaded, self._open = True, not self._draining
         self._pump()
+        self._arm()
 
     def _pump(self) -> None:
-        """Start what may start, and wake up when the next waiting job comes of age."""
-        if not self._open:
-            return
-        for job in self._schedule.take(self._world.clock.now_ms()):
-            task = asyncio.get_running_loop().create_task(self._deliver(job))
-            self._deliveries[task] = job
-            task.add_done_callback(self._ended)
-        self._arm()
+        """Start what may start."""
+        if self._open:
+            for job in self._schedule.take(self._world.clock.now_ms()):
+                self._start(job)
+
+    def _start(self, job: Job) -> None:
+        task = asyncio.get_running_loop().create_task(self._work())
+        self._deliveries[task] = job
+        task.add_done_callback(self._ended)
 
     def _pause(self) -> None:
         """Begin no delivery. A lost connection is nobody's failed attempt: the next one begins anew from the table."""
@@ -124,7 +127,8 @@ class Dispatcher:
         self._disarm()
 
     def _arm(self) -> None:
-        due = self._schedule.next_due()
+        """Wake up when the next waiting job comes of age."""
+        due = self._schedule.next_due() if self._open else None
         if due is None:
             self._disarm()
         elif self._timer is None or due < self._timer_due:
@@ -142,6 +146,23 @@ class Dispatcher:
             await self._world.clock.sleep(left / 1000)
         self._timer = None
         self._pump()
+        self._arm()
+
+    async def _work(self) -> None:
+        """Deliver one job, and then, in the same task, another that may start when it is over."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        job = self._deliveries[task]
+        while True:
+            await self._deliver(job)
+            if not self._open:
+                return
+            startable = self._schedule.take(self._world.clock.now_ms())
+            if not startable:
+                return
+            job, *others = startable
+            self._deliveries[task] = job
+            for other in others:
+                self._start(other)
 
     async def _deliver(self, job: Job) -> None:
         self._world.reach(QueuePoint.CLAIM)
@@ -186,11 +207,10 @@ class Dispatcher:
             case _:
                 self._schedule.done(job)
         self._world.reach(QueuePoint.SETTLED)
-        self._pump()
 
     def _again(self, job: Job, not_before: int) -> None:
-        job.data, job.has_data = None, False
         self._schedule.again(job, not_before)
+        self._arm()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A delivery is over. What stopped it was no answer of its function, so the job is still to be delivered."""
@@ -226,11 +246,9 @@ class Dispatcher:
             return
         marks, self._marks = self._marks, []
         try:
-            self._written = asyncio.ensure_future(self._store.submit(partial(_execute, marks), lazy=True))
+            self._written = self._store.submit(partial(_execute, marks), lazy=True, told=_report)
         except Exception as error:
             _log.error("marks_not_written", marks=len(marks), exc_info=error)
-            return
-        self._written.add_done_callback(_report)
 
 
 @lru_cache(maxsize=1024)
@@ -246,6 +264,6 @@ def _execute(statements: list[tables.Statement], tx: Tx) -> None:
         tx.execute(sql, args)
 
 
-def _report(written: asyncio.Future[None]) -> None:
-    if not written.cancelled() and (error := written.exception()) is not None:
+def _report(_: None, error: BaseException | None) -> None:
+    if error is not None:
         _log.error("marks_not_written", exc_info=error)

@@ -10,14 +10,16 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
+
+import msgspec
 
 Line = str | int
 
 
-@dataclass(slots=True)
-class Job:
-    """A job that is on disk. `data` is kept only for a job that may start at once; others are read when they do.
+class Job(msgspec.Struct, eq=False):
+    """A job that is on disk. `data` is kept only for a job that may start soon; others are read when they do.
 
     `fresh`: accepted by this process. One that was found on disk is claimed durably before it starts, so that a job
     that kills its host at once is counted.
@@ -37,11 +39,16 @@ class Job:
     absences: int = 0
     data: Any = None
     has_data: bool = False
+    in_flight: bool = False
 
     @property
     def line(self) -> Line:
         """The jobs it must not overtake: its group, or itself alone."""
         return self.seq if self.group is None else self.group
+
+    def forget_data(self) -> None:
+        """It does not start soon after all."""
+        self.data, self.has_data = None, False
 
 
 @dataclass(slots=True)
@@ -87,32 +94,39 @@ class Schedule:
         """Set how many lines of a queue may be in flight; what runs goes on."""
         self._lane(queue).concurrency = concurrency
 
-    def startable(self, job: Job) -> bool:
-        """True when a job that is about to be added could start at once."""
+    def starts_soon(self, job: Job) -> bool:
+        """True when a job that is about to be added could start at once, or when the one that runs in its line ends."""
         lane = self._lanes.get(job.queue)
         if lane is None:
             return True
-        return job.line not in lane.lines and lane.running + len(lane.due) < lane.concurrency
+        line = lane.lines.get(job.line)
+        if line is None:
+            return lane.running + len(lane.due) < lane.concurrency
+        return len(line) == 1 and line[0].in_flight
 
-    def add(self, job: Job) -> None:
-        """A job is on disk; jobs are added in the order of their `seq`."""
+    def add(self, job: Job) -> bool:
+        """A job is on disk; jobs are added in the order of their `seq`. False when it waits for others of its line."""
         lane = self._lane(job.queue)
         line = lane.lines.get(job.line)
         if line is None:
             lane.lines[job.line] = deque((job,))
             lane.offer(job)
-        else:
-            line.append(job)
+            return True
+        line.append(job)
+        return False
 
     def take(self, now: int) -> list[Job]:
         """The jobs that start now; they are in flight until `done` or `again`."""
         taken: list[Job] = []
         for lane in self._lanes.values():
-            lane.ripen(now)
+            if lane.timed:
+                lane.ripen(now)
             while lane.due and lane.running < lane.concurrency:
                 _, line = heapq.heappop(lane.due)
                 lane.running += 1
-                taken.append(lane.lines[line][0])
+                job = lane.lines[line][0]
+                job.in_flight = True
+                taken.append(job)
         return taken
 
     def done(self, job: Job) -> None:
@@ -130,7 +144,10 @@ class Schedule:
         """A job in flight is to be delivered again, not before that time; its line waits for it."""
         lane = self._lanes[job.queue]
         lane.running -= 1
+        job.in_flight = False
         job.not_before = not_before
+        for waiting in islice(lane.lines[job.line], 2):
+            waiting.forget_data()
         lane.offer(job)
 
     def hurry(self, queue: str) -> None:
