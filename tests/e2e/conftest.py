@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from iii_testing.arrangements import Arrangement, arrangements
 from iii_testing.processes import StackProcess
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackProcess]:
-    running = StackProcess(tmp_path_factory.mktemp("stack") / "data")
+@pytest.fixture(scope="module", params=arrangements(Arrangement.TOGETHER))
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackProcess]:
+    running = StackProcess(tmp_path_factory.mktemp("stack") / "data", arrangement=request.param)
     yield running
     running.end()
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from iii_testing.arrangements import Apart, Arrangement
+
 COMMAND = str(Path(sys.executable).parent / "iii-stack")
 READY_S = 60.0
 
@@ -25,14 +27,21 @@ def environment(data: Path, **extra: str) -> dict[str, str]:
 
 
 class StackProcess:
-    """A running `iii-stack up --json`."""
+    """A running `iii-stack up --json`, with the parts beside it that its arrangement runs apart."""
 
-    def __init__(self, data: Path, *arguments: str, port: int = 0, **extra: str) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *arguments: str,
+        port: int = 0,
+        arrangement: Arrangement = Arrangement.TOGETHER,
+        **extra: str,
+    ) -> None:
         self.data = data
         self.env = environment(data, **extra)
         started = time.monotonic()
         self.process = subprocess.Popen(
-            [COMMAND, "up", "--json", "--port", str(port), *arguments],
+            [COMMAND, "up", "--json", "--port", str(port), *arrangement.options, *arguments],
             env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -46,6 +55,8 @@ class StackProcess:
             assert self.process.stderr is not None
             raise AssertionError(f"the stack did not start: {self.process.stderr.read()}")
         self.ready: dict[str, Any] = json.loads(line)
+        self.apart = Apart(arrangement, self.url, data.parent / "parts", self.env)
+        self.apart.start()
 
     @property
     def url(self) -> str:
@@ -66,7 +77,8 @@ class StackProcess:
         return self.json("call", function, json.dumps(data))
 
     def end(self, number: signal.Signals = signal.SIGTERM, *, seconds: float = 20) -> int:
-        """Ask it to end; returns the exit code."""
+        """Ask it to end, after the parts beside it; returns its exit code."""
+        self.apart.end()
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(seconds)
