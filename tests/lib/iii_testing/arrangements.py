@@ -85,6 +85,21 @@ class PartProcess:
         assert self._process is not None
         self._process.send_signal(number)
 
+    def comes_up(self) -> bool:
+        """Wait until it works (True) or ends (False)."""
+        assert self._process is not None
+        while not self.is_ready:
+            if self._process.poll() is not None:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def successor(self) -> PartProcess:
+        """Another process of the same part."""
+        made = PartProcess(self.part, self._url, self._log.parent, self._env)
+        made._data, made._log = self._data, self._log.with_suffix(".next.log")
+        return made
+
     def kill(self) -> None:
         """Kill it, wherever it is."""
         assert self._process is not None
@@ -113,8 +128,8 @@ class PartProcess:
 
     @property
     def _command(self) -> list[str]:
-        if self.part == "harness":
-            return [str(SCRIPTS / "iii-harness"), "--url", self._url]
+        if self.part in ("harness", "eval"):
+            return [str(SCRIPTS / f"iii-{self.part}"), "--url", self._url]
         grace = ("--grace", "0") if self.part == "siblings" else ()
         where = ("--engine", self._url, "--data-dir", str(self._data))
         return [str(SCRIPTS / "iii-stack"), self.part, "--json", *where, *grace]

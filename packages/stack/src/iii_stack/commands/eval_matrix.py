@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +13,10 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "—"
 
-UNITS: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+VALUE_WIDTH, DISTANCE_WIDTH = 7, 5
+"""Five sessions fit 80 columns."""
+
+UNITS: Final = ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E"))
 
 Say = Callable[[float], str]
 
@@ -33,22 +35,48 @@ def print_matrix(out: Console, answer: dict[str, Any]) -> None:
 
 def matrix(answer: dict[str, Any], letters: dict[str, str]) -> Table:
     """The table: a column of figures for each session, and one of distances for all but the reference."""
-    reference = answer["baseline_session_id"]
+    reference, items = answer["baseline_session_id"], answer["sessions"]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("", no_wrap=True)
-    for item in answer["sessions"]:
+    for item in items:
         session_id = item["session"]["session_id"]
-        table.add_column(letters[session_id], justify="right", no_wrap=True)
+        table.add_column(letters[session_id], justify="right", no_wrap=True, min_width=VALUE_WIDTH)
         if session_id != reference:
-            table.add_column(f"to {letters[reference]}", justify="right", no_wrap=True, style="dim")
-    for name, (label, say) in ROWS.items():
+            title = f"to {letters[reference]}"
+            table.add_column(title, justify="right", no_wrap=True, style="dim", min_width=DISTANCE_WIDTH)
+    for name in shown(items):
+        label, say = ROWS[name]
         cells: list[str] = []
-        for item in answer["sessions"]:
+        for item in items:
             cells.append(_said(_figures(item)[name], say))
             if item["session"]["session_id"] != reference:
                 cells.append(distance(item["deltas"][name]))
         table.add_row(label, *cells)
     return table
+
+
+def shown(items: list[dict[str, Any]]) -> list[str]:
+    """The figures with a row: where nobody knows a whole group, its first line says so for all of it."""
+    rows: list[str] = []
+    group_known = True
+    for name, (label, _) in ROWS.items():
+        known = any(_figures(item)[name] is not None for item in items)
+        if not label.startswith(" "):
+            rows.append(name)
+            group_known = known or _members_known(name, items)
+        elif group_known:
+            rows.append(name)
+    return rows
+
+
+def _members_known(head: str, items: list[dict[str, Any]]) -> bool:
+    names = list(ROWS)
+    for name in names[names.index(head) + 1 :]:
+        if not ROWS[name][0].startswith(" "):
+            return False
+        if any(_figures(item)[name] is not None for item in items):
+            return True
+    return False
 
 
 def distance(delta: dict[str, float | None]) -> str:
@@ -66,19 +94,22 @@ def distance(delta: dict[str, float | None]) -> str:
 
 
 def count(value: float) -> str:
-    """A number in at most seven characters."""
+    """A number in at most six characters."""
     if value < 99_999.5:
         return f"{value:,.0f}"
-    size, unit = next(pair for pair in UNITS if value >= pair[0])
-    scaled = value / size
-    return f"{scaled:.{3 - int(math.log10(scaled))}f}{unit}"
+    for size, unit in UNITS:
+        scaled = value / size
+        if scaled < 999.95:
+            places = 3 if scaled < 9.9995 else 2 if scaled < 99.995 else 1
+            return f"{scaled:.{places}f}{unit}"
+    return f"{value:.0e}"
 
 
 def money(value: float) -> str:
     """A price in at most seven characters."""
     if 0 < value < 0.00005:
         return "<$.0001"
-    if value < 1:
+    if value < 0.99995:
         return f"${value:.4f}"
     return f"${value:.2f}" if value < 999.995 else f"${count(value)}"
 
@@ -104,7 +135,7 @@ def duration(milliseconds: float) -> str:
     if minutes < 60:
         return f"{minutes}m {rest:02}s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes:02}m" if hours < 100 else f"{count(hours)} h"
+    return f"{hours}h {minutes:02}m" if hours < 100 else f"{count(hours // 24)}d"
 
 
 ROWS: Final[dict[str, tuple[str, Say]]] = {
