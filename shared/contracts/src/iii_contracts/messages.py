@@ -110,8 +110,6 @@ ContentBlock: TypeAlias = Annotated[
 ]
 """A content block, told apart by `type`."""
 
-FunctionResultBlock.model_rebuild()
-
 
 class Usage(Wire):
     """Token counts and cost of one generation; what is not reported is absent, never zero."""

@@ -33,5 +33,6 @@ ENGINE = (
 )  # fmt: skip
 """Functions of the engine that are neither a list nor an info. Bindings stay closed until they pass the policy too."""
 
-CHAT_POLICY = FunctionPolicy(allow=["*"], deny=sorted([*PLATFORM, *ENGINE]))
+# Not validated: that would build the model at every start, and a test holds that it is valid.
+CHAT_POLICY = FunctionPolicy.model_construct(allow=["*"], deny=sorted([*PLATFORM, *ENGINE]), expose="agent_trigger")
 """What a chat sends: everything that workers offer, and of the platform only looking around."""

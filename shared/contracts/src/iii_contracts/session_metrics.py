@@ -6,8 +6,6 @@ promises more (`iii_contracts.harness.metrics`): every counter present, and the 
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
 from pydantic import Field
 
 from iii_contracts.messages import Usage
@@ -33,10 +31,7 @@ class SnapshotCategoriesV1(Wire):
     hook_guidance: U64 = Field(default=0, description="Tokens added after assembly.")
 
 
-CategoriesT = TypeVar("CategoriesT", bound=SnapshotCategoriesV1)
-
-
-class SnapshotOf(Wire, Generic[CategoriesT]):
+class ContextSnapshotV1(Wire):
     """What the last request of a session was made of."""
 
     session_id: str = Field(description="Session of the request.")
@@ -49,16 +44,12 @@ class SnapshotOf(Wire, Generic[CategoriesT]):
     effective_max_output_tokens: U64 = Field(description="Output ceiling of the request.")
     total: U64 = Field(description="Input tokens: billed ones once known, else counted.")
     free: U64 = Field(description="Usable tokens that are left.")
-    categories: CategoriesT = Field(description="What the tokens are spent on.")
+    categories: SnapshotCategoriesV1 = Field(description="What the tokens are spent on.")
     compacted: bool = Field(description="The request carried a summary of earlier messages.")
     summarized_head_tokens: U64 | None = Field(default=None, description="Tokens that the summary stands for.")
     usage: Usage | None = Field(default=None, description="What the provider reported.")
     session_cost_usd: F64 | None = Field(default=None, description="Cost of the session so far, when known.")
     timestamp: I64 = Field(description="When the snapshot was taken.")
-
-
-class ContextSnapshotV1(SnapshotOf[SnapshotCategoriesV1]):
-    """What the last request of a session was made of."""
 
 
 class Counters(Closed):
@@ -81,10 +72,7 @@ class SessionUsageTotalsV1(Counters):
     function_call_errors: U64 = Field(description="Results that are errors.")
 
 
-SnapshotT = TypeVar("SnapshotT", bound=Wire)
-
-
-class UsageOf(Counters, Generic[SnapshotT]):
+class SessionUsageV1(Counters):
     """Usage of one session."""
 
     session_id: str = Field(description="The session.")
@@ -93,11 +81,7 @@ class UsageOf(Counters, Generic[SnapshotT]):
     turns: U64 = Field(description="Generations.")
     function_calls: U64 = Field(description="Calls that the model asked for.")
     function_call_errors: U64 = Field(description="Results that are errors.")
-    context: SnapshotT | None = Field(default=None, description="What its last request was made of.")
-
-
-class SessionUsageV1(UsageOf[ContextSnapshotV1]):
-    """Usage of one session."""
+    context: ContextSnapshotV1 | None = Field(default=None, description="What its last request was made of.")
 
 
 class SessionTraceUsageV1(Closed):
@@ -122,19 +106,11 @@ class SessionTraceMetricsV1(Closed):
     by_session: list[SessionTraceUsageV1] = Field(description="The same by session, in the tree's order.")
 
 
-TotalsT = TypeVar("TotalsT", bound=SessionUsageTotalsV1)
-RowT = TypeVar("RowT", bound=Counters)
-
-
-class MetricsOf(Closed, Generic[TotalsT, RowT]):
+class SessionMetricsResponseV1(Closed):
     """What a tree of sessions used."""
 
     root_session_id: str = Field(description="Root of the tree.")
     complete: bool = Field(description="Everything has ended and is counted.")
-    totals: TotalsT = Field(description="Sums over all generations of the tree.")
-    by_session: list[RowT] = Field(description="Usage by session, in the tree's order.")
+    totals: SessionUsageTotalsV1 = Field(description="Sums over all generations of the tree.")
+    by_session: list[SessionUsageV1] = Field(description="Usage by session, in the tree's order.")
     traces: SessionTraceMetricsV1 | None = Field(default=None, description="Absent when the engine keeps none.")
-
-
-class SessionMetricsResponseV1(MetricsOf[SessionUsageTotalsV1, SessionUsageV1]):
-    """What a tree of sessions used."""

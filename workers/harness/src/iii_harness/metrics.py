@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from iii_contracts.harness.metrics import MetricsRequest
 from iii_contracts.messages import AgentMessage, AssistantMessage, FunctionCallBlock, FunctionResultMessage, Usage
@@ -34,7 +34,7 @@ COUNTERS: Final = {
 }
 """Counters of a response, and the fields of usage that they sum."""
 
-_message: TypeAdapter[AgentMessage] = TypeAdapter(AgentMessage)
+_message: TypeAdapter[AgentMessage] = TypeAdapter(AgentMessage, config=ConfigDict(defer_build=True))
 
 
 @dataclass(slots=True)

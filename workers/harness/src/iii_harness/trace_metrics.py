@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from iii_contracts.model import U64, Wire
 from iii_harness.tree import Node
@@ -29,7 +29,7 @@ class Group(Wire):
     duration_ms: U64
 
 
-_groups: TypeAdapter[list[Group]] = TypeAdapter(list[Group])
+_groups: TypeAdapter[list[Group]] = TypeAdapter(list[Group], config=ConfigDict(defer_build=True))
 
 
 async def traces(bus: Caller, nodes: Sequence[Node]) -> dict[str, Any] | None:

@@ -30,9 +30,13 @@ class PrefixDivergenceV1(Wire):
     cache_read: U64 | None = Field(default=None, description="Tokens that the provider still read from its cache.")
 
 
-class ContextSnapshotV1(session_metrics.SnapshotOf[SnapshotCategoriesV1]):
+class ContextSnapshotV1(session_metrics.ContextSnapshotV1):
     """What the last request of a session was made of."""
 
+    # Narrower than what readers rely on, which is sound: models are frozen.
+    categories: SnapshotCategoriesV1 = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        description="What the tokens are spent on."
+    )
     prompt_surface_digest: str | None = Field(default=None, description="Digest of the stable part of the prompt.")
     prompt_sections_fallback: str | None = Field(default=None, description="Why the prompt went out unsectioned.")
     prefix_divergences: list[PrefixDivergenceV1] = Field(

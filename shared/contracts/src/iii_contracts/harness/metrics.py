@@ -82,12 +82,24 @@ class SessionUsageTotalsV1(Counters, session_metrics.SessionUsageTotalsV1):
     """Usage of a whole tree."""
 
 
-class SessionUsageV1(Counters, session_metrics.UsageOf[ContextSnapshotV1]):
+class SessionUsageV1(Counters, session_metrics.SessionUsageV1):
     """Usage of one session."""
 
+    # Narrower than what readers rely on, here and below, which is sound: models are frozen.
+    context: ContextSnapshotV1 | None = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        default=None, description="What its last request was made of."
+    )
 
-class SessionMetricsResponseV1(session_metrics.MetricsOf[SessionUsageTotalsV1, SessionUsageV1]):
+
+class SessionMetricsResponseV1(session_metrics.SessionMetricsResponseV1):
     """What a tree of sessions used."""
+
+    totals: SessionUsageTotalsV1 = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        description="Sums over all generations of the tree."
+    )
+    by_session: list[SessionUsageV1] = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        description="Usage by session, in the tree's order."
+    )
 
 
 SESSION_TREE = FunctionSpec(

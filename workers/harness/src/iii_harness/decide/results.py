@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from iii_contracts.messages import ContentBlock
 from iii_harness.decide.canonical import compact, size
@@ -21,7 +21,7 @@ LEAST_CAP = 1024
 MOST_LEVELS = 100
 """Levels of a result: its message can still be sent inside everything that carries messages."""
 
-_blocks: TypeAdapter[list[ContentBlock]] = TypeAdapter(list[ContentBlock])
+_blocks: TypeAdapter[list[ContentBlock]] = TypeAdapter(list[ContentBlock], config=ConfigDict(defer_build=True))
 
 
 class Result(msgspec.Struct, frozen=True):
