@@ -24,14 +24,21 @@ REPLIES = (
 )
 
 
+SUMMARY = "# Conversation summary"
+
+
 def assembling(world, path, *, stepwise: bool) -> Scenario:
     """The scenario with a manager that summarises everything before the steering message, once."""
     run = Scenario(world, path, stepwise=stepwise)
-    run.bench.model = lambda request: REPLIES[min(replies_so_far(request), len(REPLIES) - 1)]
-    run.bench.context = PlayedContext()
-    run.bench.context.squeezes = lambda request: (
-        request.options.previous_summary is None and STEER in str(request.messages[-1])
-    )
+    run.bench.context = context = PlayedContext()
+
+    def model(request):
+        if SUMMARY in request["system_prompt"] and not context.told:
+            context.told.append(len(context.asked))
+        return REPLIES[min(replies_so_far(request), len(REPLIES) - 1)]
+
+    run.bench.model = model
+    context.squeezes = lambda request: request.options.previous_summary is None and STEER in str(request.messages[-1])
     return run
 
 
@@ -42,7 +49,11 @@ async def check(run: Scenario) -> None:
     path = await bench.path_of(SESSION)
     compactions = [i for i in path if i.get("custom", {}).get("custom_type") == "compaction"]
     assert len(compactions) <= 1, "the same head was summarised twice"
-    behind = [r for r in bench.requests if "# Conversation summary" in r["system_prompt"]]
+    behind = [r for r in bench.requests if SUMMARY in r["system_prompt"]]
+    context = bench.context
+    assert context is not None
+    for told in context.told:
+        assert all("previous_summary" in asked["options"] for asked in context.asked[told:]), "summarised again"
     assert compactions or not behind, "a summary was sent that is not kept"
     assert all(FIRST not in str(r["messages"]) for r in behind)
     record = await bench.record(SESSION)

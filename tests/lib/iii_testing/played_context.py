@@ -36,6 +36,8 @@ class PlayedContext:
         """Runs before an answer: raise to fail, wait to hang."""
         self.change: Callable[[dict[str, Any]], Any] = lambda answer: answer
         """What becomes of a right answer."""
+        self.told: list[int] = []
+        """For tests: how often it had been asked when something happened."""
         self.squeezes: Callable[[AssembleRequest], bool] = lambda _: False
         """Compact this request although it fits."""
         self._served: list[Handle] = []
