@@ -44,5 +44,7 @@ groups=""
 for group in ${UV_GROUPS:-}; do groups="$groups --group $group"; done
 echo "setup: installing the locked environment into .venv" >&2
 # shellcheck disable=SC2086
-UV_PYTHON_DOWNLOADS=never .tools/uv/bin/uv sync --quiet --frozen --all-packages --python "$python" $groups
+UV_PYTHON_DOWNLOADS=never .tools/uv/bin/uv sync --quiet --frozen --all-packages --compile-bytecode --python "$python" $groups
+# The first start is as quick as later ones, also where Python is told to write no bytecode (PYTHONDONTWRITEBYTECODE).
+.venv/bin/python -m compileall -q shared/*/src packages/*/src workers/*/src
 printf '%s' "$want" >"$stamp"
