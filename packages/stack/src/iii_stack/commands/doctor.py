@@ -24,6 +24,7 @@ SERVED = {
     "sessions": "session::append",
     "router": "router::chat",
     "harness": "harness::send",
+    "eval": "eval::compare-sessions",
 }
 """Parts of the stack, each by a function that only it serves."""
 
