@@ -38,7 +38,9 @@ def encode(value: Any) -> bytes:
     """
     try:
         data = _encode(value)
-        if len(data) <= _SHORT and _is_flat(data) and _decode(data) == value:
+        if type(value) is Raw:
+            return _bounded(data)
+        if len(data) <= _SHORT and (fresh := _decode(data)) == value and _is_shallow(data, fresh):
             return data
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
@@ -54,10 +56,9 @@ def exchanged(value: Any) -> tuple[bytes, Any]:
     """`encode`, with the value that its bytes decode to: for a receiver in this process."""
     try:
         data = _encode(value)
-        if len(data) <= MAX_BYTES and _is_flat(data):
-            fresh = _decode(data)
-            if fresh == value:
-                return data, fresh
+        fresh = _decode(data)
+        if fresh == value and _is_shallow(data, fresh) and len(data) <= MAX_BYTES:
+            return data, fresh
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
     data = _encoded_part_by_part(value)
@@ -85,8 +86,21 @@ def copy(value: Any) -> Any:
     return _decode(encode(value))
 
 
-def _is_flat(data: bytes) -> bool:
-    return data.count(b"{") + data.count(b"[") <= MAX_DEPTH
+def _is_shallow(data: bytes, value: Any) -> bool:
+    """True when `value`, which `data` is the JSON of, is nested within `MAX_DEPTH`."""
+    if len(data) <= 2 * MAX_DEPTH or data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+        return True
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
+            if type(item) is dict or type(item) is list
+        ]
+        if not level:
+            return True
+    return False
 
 
 def _encoded_part_by_part(value: Any) -> bytes:
@@ -99,6 +113,10 @@ def _encoded_part_by_part(value: Any) -> bytes:
         raise
     except (TypeError, ValueError, OverflowError) as error:
         raise Unencodable("$", str(error)) from error
+    return _bounded(data)
+
+
+def _bounded(data: bytes) -> bytes:
     if len(data) > MAX_BYTES:
         raise PayloadTooLarge(len(data), MAX_BYTES)
     return data
