@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -138,3 +139,17 @@ def test_a_plain_sdk_worker_registers_calls_is_called_binds_and_provides(client:
     provider.wait(0)
     receipt = second.trigger(request("demo::listen", {"n": 8}, action=TriggerAction.Enqueue(queue="default")))
     assert uuid.UUID(receipt["messageReceiptId"])
+
+
+@pytest.mark.requirement("engine.frames.broken-result")
+@pytest.mark.parametrize("result", [float("nan"), {"deep": [float("-inf")]}, "\ud800", {"large": 10**400}])
+def test_a_result_that_is_no_json_fails_its_call_at_once(client: Any, result: Any) -> None:
+    worker, caller = client("odd"), client("caller")
+    worker.register_function("demo::odd", lambda _: result)
+    worker.trigger(request("engine::functions::list", {}))
+    began = time.monotonic()
+    with pytest.raises(InvocationError) as caught:
+        caller.trigger(request("demo::odd", {}))
+    assert caught.value.code == "invocation_failed"
+    assert "demo::odd answered with what is not JSON" in caught.value.message
+    assert time.monotonic() - began < 20

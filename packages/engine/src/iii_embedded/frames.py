@@ -1,15 +1,17 @@
 """Protocol messages as they come in, and strict JSON (engine spec 2.3, 3).
 
 A frame is read once: its own fields are checked, payloads stay the bytes that arrived. What is not exactly one JSON
-message of a known type with the required fields of the right types is `Unreadable`, and is never answered.
+message of a known type with the required fields of the right types is `Unreadable`, and is never answered. Only of a
+result that is unreadable is the call found that it answers: whoever waits for it is told at once.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import uuid
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -193,6 +195,16 @@ def read(data: bytes) -> Frame | None:
     if any(number in shape for number in _LARGE_NUMBERS):
         _refuse_large_numbers(data)
     return frame
+
+
+def call_of_broken_result(data: bytes) -> str | None:
+    """The id of the call that an unreadable result answers (with NaN, say); None when that cannot be told."""
+    try:
+        read: Any = json.loads(data.decode(errors="replace"))
+        frame = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+        return canonical(str(frame.get("invocation_id"))) if frame.get("type") == "invocationresult" else None
+    except (ValueError, RecursionError, Unreadable):
+        return None
 
 
 def canonical(invocation_id: str) -> str:

@@ -63,6 +63,12 @@ class Peer(Worker):
         else:
             entry[1](given(frame.result) or b"null")
 
+    def broke(self, invocation_id: str | None, problem: str) -> None:
+        """Its answer to a call, if that is what it sent, cannot be read: the caller need not wait for a better one."""
+        entry = None if invocation_id is None else self._executing.pop(invocation_id, None)
+        if entry is not None and entry[1] is not None:
+            entry[1](Failure("invocation_failed", f"{entry[0].function_id} answered with what is not JSON: {problem}"))
+
     # -- calls that it has made
 
     def opened(self, call: InvokeFunction, invocation_id: str) -> Answer | None:

@@ -39,6 +39,7 @@ class Session:
                 self._take(frame)
         except frames.Unreadable as error:
             _log.warning("frame_ignored", worker=self._peer.name, problem=str(error))
+            self._peer.broke(frames.call_of_broken_result(data), str(error))
 
     def announced(self) -> None:
         """The namespace is known: apply what waits."""
