@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_kit.stream_frames import FrameReader, parse_frame, shown_arguments
+from iii_kit.stream_frames import FrameReader, shown_arguments
 
 
 def message(*content: dict) -> dict:
@@ -121,9 +121,7 @@ def test_a_cut_argument_text_never_becomes_empty_or_wrong(arguments, data):
     whole = json.dumps(arguments)
     cut = data.draw(st.integers(0, len(whole) - 1))
     shown = shown_arguments(whole[:cut])
-    if "_raw" in shown and "_raw" not in arguments:
-        assert shown == {"_raw": whole[:cut]}
-    else:
+    if shown != {"_raw": whole[:cut]}:
         assert shown.pop("_partial") is True or "_partial" in arguments
         assert all(arguments[key] == value for key, value in shown.items())
 
@@ -133,7 +131,6 @@ def test_a_cut_argument_text_never_becomes_empty_or_wrong(arguments, data):
     "item", ["", "{", "[]", "null", '{"type": 5}', '{"delta": "x"}', b"\xff", '{"type":"\\ud800"}']
 )
 def test_a_frame_that_does_not_parse_is_skipped(item):
-    assert parse_frame(item) is None
     reader = read({"type": "text_start", "partial": message(text("a"))})
     assert reader.feed(item) is None
     assert reader.partial() == message(text("a"))

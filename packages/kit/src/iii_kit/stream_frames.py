@@ -17,6 +17,9 @@ TERMINAL = frozenset({"done", "error"})
 BEFORE_CONTENT = frozenset({"start", "usage", "ping", "done", "error"})
 """Types that are no content: until another one was passed on, a failed attempt may be made again."""
 
+_OPEN_BLOCKS = {"text_start": "text", "text_delta": "text", "thinking_start": "thinking", "thinking_delta": "thinking"}
+"""The block that is still open after a frame with a snapshot."""
+
 _PLACEHOLDERS: tuple[Any, ...] = (None, "", {})
 _EMPTY = msgspec.Raw(b"")
 
@@ -33,16 +36,6 @@ class Frame(msgspec.Struct, gc=False):
     error: msgspec.Raw = _EMPTY
     retry_after_ms: float | None = None
 
-    @property
-    def terminal(self) -> bool:
-        """True when this frame ends its stream."""
-        return self.type in TERMINAL
-
-    @property
-    def content(self) -> bool:
-        """True when this frame shows that the model has begun to answer."""
-        return self.type not in BEFORE_CONTENT
-
     def final_message(self) -> dict[str, Any] | None:
         """The assistant message of a terminal frame; None when it carries no object."""
         return _object(self.message if self.type == "done" else self.error)
@@ -51,14 +44,6 @@ class Frame(msgspec.Struct, gc=False):
 _decode_frame = msgspec.json.Decoder(Frame).decode
 _decode = msgspec.json.Decoder().decode
 _scan = JSONDecoder().raw_decode
-
-
-def parse_frame(item: str | bytes) -> Frame | None:
-    """The frame of one channel item, or None when it does not parse."""
-    try:
-        return _decode_frame(item)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return None
 
 
 class FrameReader:
@@ -79,24 +64,24 @@ class FrameReader:
 
     def feed(self, item: str | bytes) -> Frame | None:
         """Take one channel item; returns its frame, or None for one that does not parse and is skipped."""
-        frame = parse_frame(item)
-        if frame is not None:
-            self.take(frame)
-        return frame
-
-    def take(self, frame: Frame) -> None:
-        """Take one frame."""
+        try:
+            frame = _decode_frame(item)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return None
         kind = frame.type
         if kind in TERMINAL:
             self.ended = frame.final_message()
         elif kind == "usage":
             self.usage = frame.usage
-        elif kind == "functioncall_delta":
-            self._take_arguments(frame)
-        elif _present(frame.partial):
-            self._boundary(frame)
-        elif kind.endswith("_delta") and frame.delta:
-            self._append(kind[: -len("_delta")], frame.delta)
+        elif frame.partial is not _EMPTY and self._boundary(frame):
+            if kind == "functioncall_delta":
+                self._take_arguments(frame)
+        elif frame.delta:
+            if kind == "functioncall_delta":
+                self._take_arguments(frame)
+            elif kind.endswith("_delta"):
+                self._append(kind[: -len("_delta")], frame.delta)
+        return frame
 
     def partial(self) -> dict[str, Any] | None:
         """The assistant message so far, a fresh value; None before the first snapshot."""
@@ -114,16 +99,18 @@ class FrameReader:
         """The raw argument text of every call that has streamed some, by call id."""
         return {call: "".join(pieces) for call, pieces in self._arguments.items()}
 
-    def _boundary(self, frame: Frame) -> None:
-        self._snapshot = bytes(frame.partial)
+    def _boundary(self, frame: Frame) -> bool:
+        """Begin anew from the snapshot of a frame; False when it has none."""
+        snapshot = bytes(frame.partial)
+        if snapshot == b"null":
+            return False
+        self._snapshot = snapshot
         self._base = None
         self._texts.clear()
-        boundary = frame.type.partition("_")[0]
-        self._kind = boundary if boundary in ("text", "thinking") and not frame.type.endswith("_end") else ""
+        self._kind = _OPEN_BLOCKS.get(frame.type, "")
+        return True
 
     def _take_arguments(self, frame: Frame) -> None:
-        if _present(frame.partial):
-            self._boundary(frame)
         call = frame.id if frame.id is not None else self._newest_call()
         if frame.delta:
             self._arguments.setdefault(call, []).append(frame.delta)
@@ -199,14 +186,8 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _present(raw: msgspec.Raw) -> bool:
-    return raw is not _EMPTY and bytes(raw) != b"null"
-
-
 def _object(raw: msgspec.Raw) -> dict[str, Any] | None:
-    if not _present(raw):
-        return None
-    value = _decode(raw)
+    value = None if raw is _EMPTY else _decode(raw)
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 

@@ -16,7 +16,7 @@ from iii_contracts.router import CODE_OF_KIND, IDLE, INCOMPLETE, SETUP_FAILED, U
 from iii_kit.bus import Bus, Json, Opts, Source
 from iii_kit.clients.failures import Failure, classify, is_transient
 from iii_kit.errors import BusError, CodedError
-from iii_kit.stream_frames import Frame, FrameReader
+from iii_kit.stream_frames import BEFORE_CONTENT, TERMINAL, Frame, FrameReader
 from iii_kit.world import World
 from iii_siblings.router import outcome as ends
 from iii_siblings.router.outcome import Answered, Broken, Cut, Interrupt, Outcome
@@ -233,14 +233,15 @@ class Relay:
             self._frames += 1
             frame = self._reader.feed(item)
             if frame is not None:
-                if frame.terminal:
+                kind = frame.type
+                if kind in TERMINAL:
                     answered = self._answered(frame, item)
                     if answered is not None:
                         await self._last(answered)
                         return answered
-                elif self._streaming or frame.type == "ping":
+                elif self._streaming or kind == "ping":
                     await self._send(self._priced(frame, item))
-                elif frame.content:
+                elif kind not in BEFORE_CONTENT:
                     await self._begin(item)
                 else:
                     self._held.append(self._priced(frame, item))

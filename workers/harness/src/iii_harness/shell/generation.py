@@ -12,10 +12,11 @@ from iii_harness.errors import dependency
 from iii_harness.record import TurnRecord
 from iii_harness.shell.partials import Partials
 from iii_harness.shell.parts import Parts
-from iii_harness.shell.racing import Background, unless_stopped
+from iii_harness.shell.racing import Background
 from iii_kit.bus import Channel, Json, Opts
 from iii_kit.errors import BusError, CodedError, EpochEnded
 from iii_kit.stream_frames import FrameReader
+from iii_kit.world import Clock
 
 CHAT = "router::chat"
 IN_PROGRESS = "router/request_in_progress"
@@ -31,6 +32,68 @@ class InProgress(CodedError):
 
     def __init__(self) -> None:
         super().__init__("harness/dependency", f"{CHAT}: {IN_PROGRESS}")
+
+
+class _Exchange:
+    """The router's answer and the stream beside it. A stop ends both at once, the answer ends the stream soon after."""
+
+    def __init__(self, chat: Coroutine[Any, Any, Json], clock: Clock) -> None:
+        self.chat = asyncio.create_task(chat)
+        self._clock = clock
+        self._waits: asyncio.Task[Any] | None = None
+        self._reading = False
+        self._stopped = False
+        self._cut = False
+        self._timer: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """The turn was told to stop."""
+        self._stopped = True
+        self._interrupt()
+
+    async def over(self, reading: Coroutine[Any, Any, None]) -> bool:
+        """Read to the end and have the answer; False when a stop came before it."""
+        if self._stopped:
+            reading.close()
+            return False
+        task = self._waits = asyncio.current_task()
+        chat = self.chat
+        chat.add_done_callback(self._answered)
+        self._reading = True
+        try:
+            await reading
+            self._reading = False
+            await self._heard()
+        except asyncio.CancelledError:
+            if not self._cut or task is None or task.uncancel() > 0:
+                raise
+        finally:
+            self._waits = None
+            if self._timer is not None:
+                self._timer.cancel()
+        return chat.done() and not chat.cancelled()
+
+    async def _heard(self) -> None:
+        """Wait for the answer; what it is, or the error in its place, is looked at later."""
+        if not self.chat.done():
+            try:
+                await self.chat
+            except BusError:
+                pass
+
+    def _answered(self, _: asyncio.Task[Json]) -> None:
+        if self._reading and self._waits is not None:
+            self._timer = asyncio.create_task(self._interrupt_later())
+
+    async def _interrupt_later(self) -> None:
+        await self._clock.sleep(DRAIN_SECONDS)
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Wake the waiting task where it waits, once."""
+        if self._waits is not None and not self._cut:
+            self._cut = True
+            self._waits.cancel()
 
 
 class Generation:
@@ -50,53 +113,22 @@ class Generation:
             await self._abort(record)
         channel = await self._channel()
         reader = FrameReader()
-        reply = entry_ids.assistant(record.turn_id, record.step)
-        partials = Partials(self._parts, record, reply, reader)
-        chat = asyncio.ensure_future(self._chat(request, channel))
+        partials = Partials(self._parts, record, entry_ids.assistant(record.turn_id, record.step), reader)
+        exchange = _Exchange(self._chat(request, channel), self._parts.world.clock)
+        leave = self._parts.signals.watch(record.turn_id, exchange.stop)
         try:
-            await self._read(record.turn_id, partials.pump(channel.source), chat)
-            if not await unless_stopped(self._parts.signals, record.turn_id, chat):
+            if not await exchange.over(partials.pump(channel.source)):
                 # The first abort may have raced the registration of the stream.
                 self._background.start(self._abort(record))
                 return Generated(_aborted(record, reader), ok=True)
-            return _outcome(record, reader, _answer(chat, last=last))
+            return _outcome(record, reader, _answer(exchange.chat, last=last))
         finally:
-            if not chat.done():
-                chat.cancel()
-                self._background.keep(chat)
+            leave()
+            if not exchange.chat.done():
+                exchange.chat.cancel()
+                self._background.keep(exchange.chat)
             await partials.settled()
             await channel.source.close()
-
-    async def _read(self, turn_id: str, pump: Coroutine[Any, Any, None], chat: asyncio.Task[Json]) -> None:
-        """Read the stream to its end; a stop ends it at once, the router's answer soon after."""
-        loop = asyncio.get_running_loop()
-        guard = asyncio.timeout(None)
-        timer: list[asyncio.Task[None]] = []
-
-        def cut() -> None:
-            if guard.when() is None:
-                guard.reschedule(loop.time())
-
-        async def cut_later() -> None:
-            await self._parts.world.clock.sleep(DRAIN_SECONDS)
-            cut()
-
-        def answered(_: object) -> None:
-            timer.append(asyncio.ensure_future(cut_later()))
-
-        try:
-            async with guard:
-                leave = self._parts.signals.watch(turn_id, cut)
-                chat.add_done_callback(answered)
-                try:
-                    await pump
-                finally:
-                    leave()
-                    chat.remove_done_callback(answered)
-                    for task in timer:
-                        task.cancel()
-        except TimeoutError:
-            pass
 
     async def _channel(self) -> Channel:
         try:
@@ -106,9 +138,9 @@ class Generation:
         except BusError as error:
             raise dependency("engine::channels::create", error) from error
 
-    async def _chat(self, request: dict[str, Any], channel: Channel) -> Json:
+    def _chat(self, request: dict[str, Any], channel: Channel) -> Coroutine[Any, Any, Json]:
         opts = Opts(timeout_ms=self._parts.limits().router_timeout_ms)
-        return await self._parts.bus.call(CHAT, {**request, "writer_ref": channel.writer.to_json()}, opts=opts)
+        return self._parts.bus.call(CHAT, {**request, "writer_ref": channel.writer.to_json()}, opts=opts)
 
     async def _abort(self, record: TurnRecord) -> None:
         try:

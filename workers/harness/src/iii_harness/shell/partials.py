@@ -10,7 +10,7 @@ from iii_harness.shell.parts import Parts
 from iii_kit.bus import Source
 from iii_kit.errors import BusError
 from iii_kit.logs import logger
-from iii_kit.stream_frames import FrameReader
+from iii_kit.stream_frames import BEFORE_CONTENT, TERMINAL, FrameReader
 
 log = logger(__name__)
 
@@ -37,9 +37,9 @@ class Partials:
             frame = self._reader.feed(item)
             if frame is None:
                 continue
-            if frame.terminal:
+            if frame.type in TERMINAL:
                 return
-            if frame.content and clock.monotonic() - self._last >= self._pause:
+            if frame.type not in BEFORE_CONTENT and clock.monotonic() - self._last >= self._pause:
                 self._forwarding = asyncio.ensure_future(self._forward())
                 await asyncio.shield(self._forwarding)
                 self._last = clock.monotonic()
