@@ -2,7 +2,7 @@
 
 import pytest
 
-from iii_contracts.harness.configuration import HarnessConfig, defaults
+from iii_contracts.harness.configuration import HarnessConfig, defaults, entry_schema
 from iii_contracts.harness.upkeep import ConfigChange
 from iii_harness.settings import BadConfig, Settings, parse, seed_of_yaml
 from iii_kit.bus import Invocation
@@ -191,3 +191,18 @@ def test_a_seed_file_takes_names_from_the_environment() -> None:
 def test_a_bad_seed_file_says_what_is_wrong(text: str, said: str) -> None:
     with pytest.raises(BadConfig, match=said):
         seed_of_yaml(text, {})
+
+
+@pytest.mark.requirement("prompt.settings.bounds")
+@pytest.mark.parametrize("name", [name for name in defaults() if name.endswith("_timeout_ms")])
+def test_a_time_out_of_0_is_refused_by_name_and_by_the_schema(name: str) -> None:
+    with pytest.raises(BadConfig, match=f"`{name}`"):
+        parse({name: 0})
+    assert parse({name: 1}) == HarnessConfig(**{name: 1})
+    assert entry_schema()["properties"][name]["minimum"] == 1
+
+
+@pytest.mark.requirement("prompt.settings.bounds")
+def test_the_schema_of_the_entry_tells_the_bounds_of_the_concurrency() -> None:
+    described = entry_schema()["properties"]["turn_concurrency"]
+    assert (described["minimum"], described["maximum"]) == (1, 256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from iii_contracts.export import schema_of
 from iii_contracts.model import U32, U64, Closed
@@ -22,7 +22,14 @@ RETIRED_KEYS: Final = frozenset({"permissions", "providers"})
 CallReconciliation: TypeAlias = Literal["off", "coerce", "judge"]
 """How far arguments that do not fit the schema are repaired."""
 
-_Concurrency = Annotated[U32, Field(ge=1, le=256)]
+_Concurrency = Annotated[
+    int, Field(ge=1, le=256), WithJsonSchema({"type": "integer", "format": "uint32", "minimum": 1, "maximum": 256})
+]
+
+_Timeout = Annotated[
+    int, Field(ge=1, le=2**64 - 1), WithJsonSchema({"type": "integer", "format": "uint64", "minimum": 1})
+]
+"""Milliseconds to wait. 0 would not mean "for ever": a client takes it for its own default (engine 21.5)."""
 
 
 class ClosedPolicy(FunctionPolicy):
@@ -39,16 +46,16 @@ class HarnessConfig(Closed):
     """What an operator may set. All keys apply from the next read; what a turn has frozen stays."""
 
     default_max_turns: U32 = Field(default=16, description="Generations a turn may use when the send names none.")
-    default_pending_timeout_ms: U64 = Field(default=1_800_000, description="How long a deferred call may stay pending.")
+    default_pending_timeout_ms: _Timeout = Field(default=1_800_000, description="How long a deferred call may wait.")
     max_depth: U32 = Field(default=3, description="Levels of child sessions.")
     max_children: U32 = Field(default=8, description="Child sessions that one turn may create.")
     max_validation_retries: U32 = Field(default=2, description="Retries of an invalid JSON result.")
     max_transient_resumes: U32 = Field(default=1, description="Recoveries of a turn from a failed generation.")
     idem_ttl_secs: U64 = Field(default=86_400, description="How long an idempotency key is remembered.")
-    session_timeout_ms: U64 = Field(default=10_000, description="Time-out of session and state calls.")
-    context_timeout_ms: U64 = Field(default=320_000, description="Time-out of context assembly.")
-    router_timeout_ms: U64 = Field(default=320_000, description="Time-out of a generation.")
-    dispatch_timeout_ms: U64 = Field(default=300_000, description="Time-out of a function that the model calls.")
+    session_timeout_ms: _Timeout = Field(default=10_000, description="Time-out of session and state calls.")
+    context_timeout_ms: _Timeout = Field(default=320_000, description="Time-out of context assembly.")
+    router_timeout_ms: _Timeout = Field(default=320_000, description="Time-out of a generation.")
+    dispatch_timeout_ms: _Timeout = Field(default=300_000, description="Time-out of a function that the model calls.")
     stream_coalesce_ms: U64 = Field(default=150, description="Pause between two stored states of a streaming message.")
     max_result_bytes: U64 = Field(default=262_144, description="Largest result the model is given; 0 = no limit.")
     prompt_cache_sections: bool = Field(default=True, description="Tell providers which part of the prompt is stable.")
