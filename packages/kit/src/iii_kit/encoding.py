@@ -40,7 +40,7 @@ def encode(value: Any) -> bytes:
         data = _encode(value)
         if type(value) is Raw:
             return _bounded(data)
-        if len(data) <= _SHORT and (fresh := _decode(data)) == value and _is_shallow(data, fresh):
+        if len(data) <= _SHORT and _comes_back(value, fresh := _decode(data)) and _is_shallow(data, fresh):
             return data
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
@@ -57,7 +57,7 @@ def exchanged(value: Any) -> tuple[bytes, Any]:
     try:
         data = _encode(value)
         fresh = _decode(data)
-        if fresh == value and _is_shallow(data, fresh) and len(data) <= MAX_BYTES:
+        if _comes_back(value, fresh) and _is_shallow(data, fresh) and len(data) <= MAX_BYTES:
             return data, fresh
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
@@ -86,6 +86,18 @@ def copy(value: Any) -> Any:
     return _decode(encode(value))
 
 
+def _comes_back(value: Any, fresh: Any) -> bool:
+    """True when `fresh`, decoded from the JSON of `value`, is the same: tuples are arrays, a `Raw` is what it holds."""
+    if value == fresh:
+        return True
+    kind = _kind_of(value)
+    if kind is dict and len(value) == len(fresh):
+        return all(key in fresh and _comes_back(item, fresh[key]) for key, item in value.items())
+    if kind is list or kind is tuple:
+        return all(map(_comes_back, value, fresh))
+    return kind is Raw
+
+
 def _is_shallow(data: bytes, value: Any) -> bool:
     """True when `value`, which `data` is the JSON of, is nested within `MAX_DEPTH`."""
     if len(data) <= 2 * MAX_DEPTH or data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
@@ -104,8 +116,7 @@ def _is_shallow(data: bytes, value: Any) -> bool:
 
 
 def _encoded_part_by_part(value: Any) -> bytes:
-    if not _is_plain(value, 0):
-        _find_problem(value, "$", 0)
+    _find_problem(value, "$", 0)
     try:
         data = _encode(value)
     except UnicodeEncodeError:
@@ -120,31 +131,6 @@ def _bounded(data: bytes) -> bytes:
     if len(data) > MAX_BYTES:
         raise PayloadTooLarge(len(data), MAX_BYTES)
     return data
-
-
-def _is_plain(value: Any, depth: int) -> bool:
-    """True when `value` holds nothing but JSON (surrogates aside, which the encoder finds) within `MAX_DEPTH`."""
-    kind = _kind_of(value)
-    if kind is dict:
-        for key in value:
-            if _kind_of(key) is not str:
-                return False
-        items = value.values()
-    elif kind is list or kind is tuple:
-        items = value
-    elif kind is float:
-        return isfinite(value)
-    else:
-        return value is None or kind is str or kind is int or kind is bool or kind is Raw
-    if depth >= MAX_DEPTH:
-        return False
-    for item in items:
-        kind = _kind_of(item)
-        if kind is str or kind is int or item is None or kind is bool:
-            continue
-        if not _is_plain(item, depth + 1):
-            return False
-    return True
 
 
 def _find_problem(value: Any, path: str, depth: int) -> None:
