@@ -3,7 +3,7 @@ PY := .venv/bin/python
 PYTEST := .venv/bin/pytest
 ARGS ?=
 
-.PHONY: help setup run page test test-all soak check format bench conformance check-upstream clean
+.PHONY: help setup run page schemas test test-all soak check format bench conformance check-upstream clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -17,6 +17,9 @@ run: setup ## start the embedded stack on loopback (ARGS="--port 0" and so on)
 page: ## build the page of the page host from its source (needs Node)
 	@npm ci --silent --no-audit --no-fund --prefix packages/console/page
 	@npm run --silent build --prefix packages/console/page
+
+schemas: setup ## write the published schemas of every function and trigger type from their declarations
+	@$(PY) tools/schemas.py
 
 test: setup ## the test suite (up to 5 minutes)
 	@tools/test.sh quick $(ARGS)

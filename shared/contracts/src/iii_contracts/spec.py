@@ -6,15 +6,15 @@ registered with the engine and exported. The engine's `_caller_worker_id` is dro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from iii_contracts.export import schema_of
 from iii_contracts.problems import describe
+from iii_contracts.published import Part, file_of, schemas
 
 CALLER = "_caller_worker_id"
 """The key the engine adds to every object payload (engine spec 5.2)."""
@@ -53,15 +53,27 @@ class FunctionSpec:
         except ValidationError as error:
             return None, describe(error)
 
-    @cached_property
-    def request_schema(self) -> dict[str, Any] | None:
-        """Draft-07 schema of the request, or None when it is any JSON."""
-        return None if self.request is None else schema_of(self.request, "validation")
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its shapes, by their keys in the published file."""
+        return (
+            Part("request_schema", self.request, "validation"),
+            Part("response_schema", self.response, "serialization"),
+        )
 
     @cached_property
+    def _schemas(self) -> Mapping[str, dict[str, Any] | None]:
+        return schemas(file_of(self.id), self.parts)
+
+    @property
+    def request_schema(self) -> dict[str, Any] | None:
+        """Draft-07 schema of the request, or None when it is any JSON."""
+        return self._schemas["request_schema"]
+
+    @property
     def response_schema(self) -> dict[str, Any] | None:
         """Draft-07 schema of the response, or None when it is any JSON."""
-        return None if self.response is None else schema_of(self.response, "serialization")
+        return self._schemas["response_schema"]
 
 
 @dataclass(frozen=True)
@@ -84,12 +96,24 @@ class TriggerSpec:
         except ValidationError as error:
             return None, describe(error)
 
-    @cached_property
-    def config_schema(self) -> dict[str, Any]:
-        """Draft-07 schema of a binding's config."""
-        return schema_of(self.config, "validation")
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its shapes, by their keys in the published file."""
+        return (
+            Part("config_schema", self.config, "validation"),
+            Part("payload_schema", self.payload, "serialization"),
+        )
 
     @cached_property
+    def _schemas(self) -> Mapping[str, dict[str, Any] | None]:
+        return schemas(file_of(self.id, trigger=True), self.parts)
+
+    @property
+    def config_schema(self) -> dict[str, Any]:
+        """Draft-07 schema of a binding's config."""
+        return self._schemas["config_schema"] or {}
+
+    @property
     def payload_schema(self) -> dict[str, Any] | None:
         """Draft-07 schema of the payload, or None when it is any JSON."""
-        return None if self.payload is None else schema_of(self.payload, "serialization")
+        return self._schemas["payload_schema"]
