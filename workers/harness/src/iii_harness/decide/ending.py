@@ -10,8 +10,21 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from iii_harness.decide import entry_ids, synthetic
-from iii_harness.decide.decision import Append, Decision, End, Enqueue, Facts, Park, Project, Save, View, Write
+from iii_harness.decide.decision import (
+    Append,
+    Decision,
+    End,
+    Enqueue,
+    Facts,
+    Park,
+    Project,
+    Rewrite,
+    Save,
+    View,
+    Write,
+)
 from iii_harness.decide.failure import NEXT_ACTIONS, Failure
+from iii_harness.decide.plan import calls_of
 from iii_harness.decide.results import Result, text_block
 from iii_harness.ports import Message
 from iii_harness.record import Checkpoint, TurnRecord, TurnStatus
@@ -98,11 +111,19 @@ def broken(
         "partial_result_available": True,
     }
     writes: list[Write] = [
-        *before,
+        *map(_without_calls, before),
         Append(entry_ids.recovery(record.turn_id, attempt, "recovering"), custom_type="recovery", data=data),
         Append(entry_ids.resume_nudge(record.turn_id, attempt), nudge),
     ]
     return advanced(replace(kept, transient_resumes=attempt), writes, facts)
+
+
+def _without_calls(write: Write) -> Write:
+    """A broken reply without its calls: none was made, and the model that goes on asks again for what it needs."""
+    if not isinstance(write, Rewrite) or not calls_of(write.message.get("content")):
+        return write
+    content = [block for block in _blocks(write.message) if block.get("type") != "function_call"]
+    return Rewrite(write.entry_id, {**write.message, "content": content})
 
 
 def recovered(record: TurnRecord, facts: Facts) -> list[Write]:

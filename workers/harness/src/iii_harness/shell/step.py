@@ -160,7 +160,7 @@ class Step:
         self._rerun = self._rerun or record.stream_request_id == record.request_id
         if self._rerun:
             self._tools.paths.drop(record.session_id)
-        if await self._parts.delivery.parked(record.session_id) and not await self._answered_already(record):
+        if await self._parts.delivery.parked(record.session_id) and not await self._asked_already(record):
             record = self._record = await self._parts.delivery.drain(record)
         if record.turn_count == 0:
             await self._begun(record)
@@ -172,12 +172,10 @@ class Step:
         if record.step == 0:
             await self._parts.events.turn_started(record)
 
-    async def _answered_already(self, record: TurnRecord) -> bool:
-        """True when this step ran before and its reply has content: nothing may come between it and its results."""
-        if not self._rerun:
-            return False
-        reply = await self._own_reply(record)
-        return reply is not None and bool(reply.get("content"))
+    async def _asked_already(self, record: TurnRecord) -> bool:
+        """True when this step ran before and has the entry of its reply, be it empty: a message that is delivered now
+        would stand behind a reply that has read it, or between a reply and its results."""
+        return self._rerun and await self._own_reply(record) is not None
 
     async def _prepare(self) -> Ready | Unfit:
         self._prepared = await self._tools.preparation.of_step(_present(self._record))
