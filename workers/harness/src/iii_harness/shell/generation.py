@@ -121,7 +121,8 @@ class Generation:
                 # The first abort may have raced the registration of the stream.
                 self._background.start(self._abort(record))
                 return Generated(_aborted(record, reader), ok=True)
-            return _outcome(record, reader, _answer(exchange.chat, last=last))
+            begun = bool((reader.partial() or {}).get("content"))
+            return _outcome(record, reader, _answer(exchange.chat, begun=begun, last=last))
         finally:
             leave()
             if not exchange.chat.done():
@@ -152,8 +153,11 @@ class Generation:
             pass
 
 
-def _answer(chat: asyncio.Task[Json], *, last: bool) -> dict[str, Any]:
-    """The router's response; an error that it answered with becomes one, a failed transport is raised."""
+def _answer(chat: asyncio.Task[Json], *, begun: bool, last: bool) -> dict[str, Any]:
+    """The router's response; an error that it answered with becomes one, a failed transport is raised.
+
+    A router that died leaves what it had `begun`; where that is nothing, the step just runs again.
+    """
     try:
         answer = chat.result()
     except EpochEnded:
@@ -163,9 +167,10 @@ def _answer(chat: asyncio.Task[Json], *, last: bool) -> dict[str, Any]:
             if not last:
                 raise InProgress from error
             return {"ok": False, "error": {"code": IN_PROGRESS, "message": error.message, "kind": "transient"}}
-        if error.matches("invocation_stopped"):
+        stopped = error.matches("invocation_stopped")
+        if stopped and begun:
             return {}
-        if error.code == "TIMEOUT" or error.matches("function_not_found") or error.matches("not connected"):
+        if stopped or error.code == "TIMEOUT" or error.matches("function_not_found") or error.matches("not connected"):
             raise dependency(CHAT, error) from error
         return {"ok": False, "error": {"code": _code(error), "message": error.message}, "thrown": True}
     response = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}

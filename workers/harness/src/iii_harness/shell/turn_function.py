@@ -100,7 +100,7 @@ def is_transient(error: Exception) -> bool:
 
 def _away(text: str) -> bool:
     lowered = text.lower()
-    return "function_not_found" in lowered or "not connected" in lowered
+    return any(sign in lowered for sign in ("function_not_found", "invocation_stopped", "not connected"))
 
 
 def _answer(session_id: str, outcome: Outcome) -> dict[str, Any]:
