@@ -74,7 +74,8 @@ class State:
             tx.execute(_UPDATE, (text, row[0]))
             old = row[1]
         before, after = Raw(old.encode()), Raw(text.encode())
-        self._tell(tx, invocation, "created" if row is None else "updated", request, before, after)
+        if self._changed.bindings:
+            self._tell(tx, invocation, "created" if row is None else "updated", request, before, after)
         return {"old_value": before, "new_value": after}
 
     def _delete(self, tx: Tx, request: PlaceRequest, invocation: Invocation) -> Json:

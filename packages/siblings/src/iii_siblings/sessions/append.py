@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
+
+import msgspec
 
 from iii_contracts import session as contract
 from iii_contracts.session_calls import AppendManyRequest, AppendRequest, SetActiveLeafRequest
@@ -21,7 +23,7 @@ INSERT = (
     "INSERT INTO entries(position, session, entry_id, role, timestamp, revision, origin, body) "
     "VALUES(?, ?, ?, ?, ?, 0, ?, ?)"
 )
-
+ADVANCE = "UPDATE sessions SET active_leaf = ?, message_count = message_count + ?, updated_at = ? WHERE key = ?"
 
 LOOK = (
     "SELECT sessions.key, sessions.session_id, active_leaf, metadata, stored.position, stored.timestamp, "
@@ -38,24 +40,24 @@ def append(parts: Parts, tx: Tx, request: AppendRequest) -> Json:
     row = tx.execute(LOOK, (request.entry_id, request.session_id)).fetchone()
     if row is None:
         raise unknown_session(request.session_id)
-    head = Head(*row[:4])
+    key, session_id, leaf, metadata, stored, stored_at, leaf_id, following = row
     message, custom = request.message, request.custom
     if (message is None) == (custom is None):
         raise CodedError(contract.INVALID_REQUEST, "give exactly one of `message` and `custom`")
-    stored, stored_at = row[4:6]
     if stored is not None:
         parent_id = entry_id_at(tx, parent_of(tx, stored))
         return {"entry_id": request.entry_id, "parent_id": parent_id, "timestamp": stored_at}
-    place = Place(head.active_leaf, row[6], row[7] is not None)
+    head = Head(key, session_id, leaf, metadata)
+    place = Place(leaf, leaf_id, following is not None)
     if request.parent_id is not None:
         place = _place_after(tx, head, request.parent_id)
-    entry_id = request.entry_id or f"e_{parts.world.ids.uuid()}"
     payload: dict[str, Any] = {"message": message}
     if custom is not None:
         payload = {"custom": {"custom_type": custom.custom_type, "data": custom.data}}
-    timestamp = parts.now()
+    entry_id = request.entry_id or f"e_{parts.world.ids.uuid()}"
+    timestamp = parts.world.clock.now_ms()
     position = _insert(parts, tx, head, Entry(entry_id, place, payload, request.origin, timestamp))
-    _advance(tx, head, position, int(message is not None), timestamp)
+    tx.execute(ADVANCE, (position, int(custom is None), timestamp, key))
     return {"entry_id": entry_id, "parent_id": place.parent_id, "timestamp": timestamp}
 
 
@@ -70,14 +72,14 @@ def append_many(parts: Parts, tx: Tx, request: AppendManyRequest) -> Json:
     place = Place(head.active_leaf, row[6], row[7] is not None)
     if request.parent_id is not None:
         place = _place_after(tx, head, request.parent_id)
-    timestamp = parts.now()
+    timestamp = parts.world.clock.now_ms()
     entry_ids: list[str] = []
     for message in request.messages:
         entry_id = f"e_{parts.world.ids.uuid()}"
         entry = Entry(entry_id, place, {"message": message}, request.origin, timestamp)
         place = Place(_insert(parts, tx, head, entry), entry_id, is_taken=False)
         entry_ids.append(entry_id)
-    _advance(tx, head, cast("int", place.parent), len(entry_ids), timestamp)
+    tx.execute(ADVANCE, (place.parent, len(entry_ids), timestamp, head.key))
     return {"entry_ids": entry_ids, "last_entry_id": entry_ids[-1]}
 
 
@@ -92,19 +94,14 @@ def set_active_leaf(parts: Parts, tx: Tx, request: SetActiveLeafRequest) -> Json
     return {"active_leaf": request.entry_id}
 
 
-class Entry:
+class Entry(msgspec.Struct):
     """One entry on its way in."""
 
-    __slots__ = ("entry_id", "origin", "payload", "place", "timestamp")
-
-    def __init__(
-        self, entry_id: str, place: Place, payload: dict[str, Any], origin: dict[str, Any] | None, timestamp: int
-    ) -> None:
-        self.entry_id = entry_id
-        self.place = place
-        self.payload = payload
-        self.origin = origin
-        self.timestamp = timestamp
+    entry_id: str
+    place: Place
+    payload: dict[str, Any]
+    origin: dict[str, Any] | None
+    timestamp: int
 
     def told(self, session_id: str) -> dict[str, Any]:
         """The payload of `session::message-added`."""
@@ -147,21 +144,15 @@ def _place_after(tx: Tx, head: Head, parent_id: str) -> Place:
 
 
 def _insert(parts: Parts, tx: Tx, head: Head, entry: Entry) -> int:
-    message = entry.payload.get("message")
-    if message is not None:
+    message, role = entry.payload.get("message"), None
+    if message is None:
+        text = body_text("custom", entry.payload["custom"])
+    else:
         check_user_text(message, "message.content")
-    role = None if message is None else message["role"]
-    text = body_text("custom", entry.payload["custom"]) if message is None else body_text("message", message)
+        role, text = message["role"], body_text("message", message)
     position = extend(tx, head.key, entry.place)
     origin = None if entry.origin is None else bounded("origin", entry.origin)
     tx.execute(INSERT, (position, head.key, entry.entry_id, role, entry.timestamp, origin, text))
     subject = Subject(head.session_id, head.metadata, role)
     parts.events.tell(tx, contract.MESSAGE_ADDED, subject, lambda: entry.told(head.session_id))
     return position
-
-
-def _advance(tx: Tx, head: Head, leaf: int, messages: int, now: int) -> None:
-    tx.execute(
-        "UPDATE sessions SET active_leaf = ?, message_count = message_count + ?, updated_at = ? WHERE key = ?",
-        (leaf, messages, now, head.key),
-    )

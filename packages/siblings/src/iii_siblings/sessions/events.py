@@ -7,8 +7,9 @@ hear it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from iii_contracts import session as contract
 from iii_contracts.spec import TriggerSpec
@@ -18,8 +19,7 @@ from iii_kit.storage import Tx
 from iii_siblings.sessions.schema import includes
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """What an event is about, as far as filters ask: the session, its metadata (JSON text), the message's role."""
 
     session_id: str

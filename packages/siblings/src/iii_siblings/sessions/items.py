@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
+
+import msgspec
 
 from iii_kit.storage import Reader
 from iii_siblings.sessions.path import Span
@@ -12,7 +14,7 @@ from iii_siblings.sessions.schema import decode
 ENTRY_COLUMNS = "position, entry_id, role, timestamp, revision, origin, body"
 
 
-class EntryRow(NamedTuple):
+class EntryRow(msgspec.Struct, frozen=True):
     """An entry as stored, in the order of `ENTRY_COLUMNS`."""
 
     position: int
@@ -53,8 +55,10 @@ def item_of(row: EntryRow, *, image_data: bool) -> dict[str, Any]:
     item: dict[str, Any] = {"entry_id": row.entry_id}
     if row.role is None:
         item["custom"] = decode(row.body)
+    elif image_data:
+        item["message"] = decode(row.body)
     else:
-        item["message"] = message_of(row, image_data=image_data)
+        item["message"] = message_of(row, image_data=False)
     if row.origin is not None:
         item["origin"] = decode(row.origin)
     return item

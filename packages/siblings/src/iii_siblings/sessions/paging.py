@@ -20,13 +20,20 @@ from iii_siblings.sessions.items import ENTRY_COLUMNS, EntryRow, entry_of, item_
 from iii_siblings.sessions.meta import COLUMNS, Row, meta_of
 from iii_siblings.sessions.parts import Parts
 from iii_siblings.sessions.path import Span, entry_id_at, find, is_on, locate, parent_of, path_after, path_to
-from iii_siblings.sessions.schema import Head, head_of, includes
+from iii_siblings.sessions.schema import Head, head_of, includes, unknown_session
 
 _ORDERS: dict[ListOrder, tuple[str, str, str]] = {
     "updated_desc": ("updated_at", "<", "DESC"),
     "created_desc": ("created_at", "<", "DESC"),
     "created_asc": ("created_at", ">", "ASC"),
 }
+
+
+_LOOK = (
+    "SELECT key, active_leaf, position FROM sessions "
+    "LEFT JOIN entries ON entries.session = key AND entry_id = ? WHERE sessions.session_id = ?"
+)
+"""Where a read of a path begins, in one statement: every step makes one."""
 
 
 def list_sessions(parts: Parts, reader: Reader, request: ListRequest) -> Json:
@@ -47,21 +54,24 @@ def list_sessions(parts: Parts, reader: Reader, request: ListRequest) -> Json:
 
 def messages(parts: Parts, reader: Reader, request: MessagesRequest) -> Json:
     """`session::messages`: a page of the path, oldest first."""
-    head = head_of(reader, request.session_id)
-    leaf = head.active_leaf if request.from_entry_id is None else locate(reader, head.key, request.from_entry_id)
-    starts = [
-        _cursor_position(reader, head, name, entry_id)
-        for name, entry_id in (("after_entry_id", request.after_entry_id), ("cursor", request.cursor))
-        if entry_id is not None
-    ]
-    path = _path(reader, leaf, starts)
+    row = reader.execute(_LOOK, (request.after_entry_id, request.session_id)).fetchone()
+    if row is None:
+        raise unknown_session(request.session_id)
+    key, leaf, after = row
+    if request.from_entry_id is not None:
+        leaf = locate(reader, key, request.from_entry_id)
+    starts: list[int] = []
+    if request.after_entry_id is not None:
+        starts.append(_placed(after, "after_entry_id", request.after_entry_id))
+    if request.cursor is not None:
+        starts.append(_placed(find(reader, key, request.cursor), "cursor", request.cursor))
     where, args = "", ()
     if request.roles is not None:
         where, args = f"AND role IN ({', '.join('?' * len(request.roles))})", tuple(request.roles)
     elif not request.include_custom:
         where = "AND role IS NOT NULL"
     size = parts.limits.page_size(request.limit)
-    rows = list(rows_of(reader, path, where=where, args=args, limit=size + 1))
+    rows = list(rows_of(reader, _path(reader, leaf, starts), where=where, args=args, limit=size + 1))
     return _page(rows, size, image_data=request.include_image_data)
 
 
@@ -76,7 +86,7 @@ def messages_range(parts: Parts, reader: Reader, request: RangeRequest) -> Json:
         )
     path = _listed(reader, head, request.entry_ids) if request.entry_ids is not None else _span(reader, head, request)
     if request.cursor is not None:
-        position = _cursor_position(reader, head, "cursor", request.cursor)
+        position = _placed(find(reader, head.key, request.cursor), "cursor", request.cursor)
         if not is_on(path, position):
             raise _bad_cursor("cursor", request.cursor)
         path = _rest(path, position)
@@ -134,8 +144,7 @@ def _cursor_key(order: ListOrder, cursor: str) -> tuple[int, str]:
     return key, session_id
 
 
-def _cursor_position(reader: Reader, head: Head, name: str, entry_id: str) -> int:
-    position = find(reader, head.key, entry_id)
+def _placed(position: int | None, name: str, entry_id: str) -> int:
     if position is None:
         raise _bad_cursor(name, entry_id)
     return position
@@ -149,6 +158,8 @@ def _path(reader: Reader, leaf: int | None, starts: list[int]) -> list[Span]:
     found = [path for path in paths if path is not None]
     if len(found) < len(paths):
         raise CodedError(contract.INVALID_CURSOR, "the entry to continue after is not on the path")
+    if len(found) == 1:
+        return found[0]
     return min(found, key=lambda path: sum(span.last - span.first + 1 for span in path))
 
 
@@ -185,7 +196,8 @@ def _rest(path: list[Span], position: int) -> list[Span]:
 
 
 def _page(rows: list[EntryRow], size: int, *, image_data: bool) -> Json:
-    size = min(size, _fitting(rows))
+    if sum([len(row.body) for row in rows]) > MAX_BODY // 4:
+        size = min(size, _fitting(rows))
     page: dict[str, Any] = {"messages": [item_of(row, image_data=image_data) for row in rows[:size]]}
     if len(rows) > size:
         page["next_cursor"] = rows[size - 1].entry_id

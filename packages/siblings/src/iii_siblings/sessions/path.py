@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from iii_contracts.session import ENTRY_NOT_FOUND
 from iii_kit.errors import CodedError
 from iii_kit.storage import Reader, Tx
@@ -50,7 +52,7 @@ def parent_of(reader: Reader, position: int) -> int | None:
     return _branch_parent(reader, position >> BRANCH_BITS)
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """Where a new entry goes: behind `parent`, in its branch unless the next position is taken."""
 
     parent: int | None

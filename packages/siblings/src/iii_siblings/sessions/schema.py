@@ -7,7 +7,7 @@ Bytes of attachments are stored once per digest, whatever number of sessions hol
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -64,7 +64,7 @@ def bounded(name: str, value: Any) -> str:
 
     Few brackets cannot be nested deeply; only many are looked at.
     """
-    text = encode(value)
+    text = _encode(value).decode()
     if text.count("{") + text.count("[") > MAX_LEVELS and nested_deeper_than(value, MAX_LEVELS):
         raise CodedError(INVALID_REQUEST, f"`{name}`: nested deeper than {MAX_LEVELS} levels")
     return text
@@ -83,7 +83,7 @@ def includes(metadata: str | None, wanted: dict[str, Any] | None) -> bool:
     return all(key in have and same_json(have[key], value) for key, value in wanted.items())
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True):
     """What an operation on entries needs to know of their session."""
 
     key: int

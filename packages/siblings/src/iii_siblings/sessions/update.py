@@ -12,13 +12,13 @@ from iii_kit.storage import Tx
 from iii_siblings.sessions.append import body_text, check_user_text
 from iii_siblings.sessions.events import Subject
 from iii_siblings.sessions.parts import Parts
-from iii_siblings.sessions.schema import Head, bounded, decode, unknown_session
+from iii_siblings.sessions.schema import bounded, decode, unknown_session
 
 FINAL_FIELDS = ("usage", "provider", "stop_reason", "native_stop_reason", "error_kind", "error_message", "warnings")
 """What an update may change of an assistant message beside its content; all but `usage` are ours alone."""
 
 LOOK = (
-    "SELECT sessions.key, sessions.session_id, active_leaf, metadata, position, role, revision, origin, body "
+    "SELECT sessions.key, sessions.session_id, metadata, position, role, revision, origin, body "
     "FROM sessions LEFT JOIN entries ON entries.session = sessions.key AND entry_id = ? WHERE sessions.session_id = ?"
 )
 
@@ -30,7 +30,7 @@ def update_message(parts: Parts, tx: Tx, request: UpdateMessageRequest) -> Json:
     row = tx.execute(LOOK, (request.entry_id, request.session_id)).fetchone()
     if row is None:
         raise unknown_session(request.session_id)
-    head, (position, role, revision, origin, body) = Head(*row[:4]), row[4:]
+    key, session_id, metadata, position, role, revision, origin, body = row
     if position is None:
         raise CodedError(contract.ENTRY_NOT_FOUND, f"no entry {request.entry_id!r} in this session")
     if role is None:
@@ -43,13 +43,13 @@ def update_message(parts: Parts, tx: Tx, request: UpdateMessageRequest) -> Json:
     revision += 1
     if request.origin is not None:
         origin = bounded("origin", request.origin)
-    now = parts.now()
+    now = parts.world.clock.now_ms()
     tx.execute(
         "UPDATE entries SET body = ?, origin = ?, revision = ? WHERE position = ?",
         (body_text("content", message), origin, revision, position),
     )
-    tx.execute("UPDATE sessions SET updated_at = ? WHERE key = ?", (now, head.key))
-    subject = Subject(head.session_id, head.metadata, role)
+    tx.execute("UPDATE sessions SET updated_at = ? WHERE key = ?", (now, key))
+    subject = Subject(session_id, metadata, role)
     parts.events.tell(tx, contract.MESSAGE_UPDATED, subject, lambda: _told(request, message, revision, origin, now))
     return {"updated": True, "revision": revision}
 
@@ -60,10 +60,10 @@ def _replaced(message: dict[str, Any], request: UpdateMessageRequest) -> dict[st
     if request.details is not None:
         message["details"] = request.details
     if message["role"] == "assistant":
+        given = vars(request)
         for name in FINAL_FIELDS:
-            value = getattr(request, name)
-            if value is not None:
-                message[name] = value
+            if given[name] is not None:
+                message[name] = given[name]
     return message
 
 
