@@ -92,6 +92,10 @@ function callOf(block: CallBlock, entry: Entry, result: Entry | undefined, curre
 
 function unwrapped(block: CallBlock): Pick<Call, "functionId" | "purpose" | "arguments"> {
   const given = block.arguments;
+  if (isPartial(given)) {
+    const named = given["function"];
+    return { functionId: typeof named === "string" ? named : block.function_id, purpose: null, arguments: given["_streaming"] };
+  }
   if (block.function_id !== GENERIC || !isObject(given))
     return { functionId: block.function_id, purpose: null, arguments: given };
   return {
@@ -114,8 +118,9 @@ function stateOf(block: CallBlock, result: Entry | undefined, current: boolean, 
   return error === "interrupted" ? "interrupted" : "failed";
 }
 
-function isPartial(given: unknown): boolean {
-  return isObject(given) && ("_partial" in given || "_raw" in given);
+/** Arguments that are still being written show the end of their text (harness-loop 7.3). */
+function isPartial(given: unknown): given is Record<string, unknown> {
+  return isObject(given) && "_streaming" in given;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

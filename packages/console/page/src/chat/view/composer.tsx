@@ -24,16 +24,25 @@ export function Composer({ sessionId, choices, live, stopping, onSend, onStop }:
   const [functions, setFunctions] = useState(false);
   const field = useAutoGrow(text);
   const connected = useConnection().kind === "open";
-  const ready = text.trim() !== "" && choices.choice !== null && connected;
+  const [wanted, setWanted] = useState(false);
   const change = (next: string) => {
     setText(next);
+    setWanted(false);
     keepDraft(sessionId, next);
   };
   const send = () => {
-    if (!ready || choices.choice === null) return;
+    const words = text.trim();
+    if (words === "") return;
+    if (!connected || choices.choice === null) {
+      setWanted(true);
+      return;
+    }
     change("");
-    onSend(text.trim(), choices.choice);
+    onSend(words, choices.choice);
   };
+  useEffect(() => {
+    if (wanted) send();
+  }, [wanted, connected, choices.choice === null]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
       event.preventDefault();
@@ -74,11 +83,12 @@ export function Composer({ sessionId, choices, live, stopping, onSend, onStop }:
             {stopping ? "Stopping" : "Stop"}
           </Button>
         )}
-        <IconButton icon="send" label="Send" kind="primary" type="submit" disabled={!ready} />
+        <IconButton icon="send" label="Send" kind="primary" type="submit" disabled={text.trim() === "" || wanted} />
       </div>
       <p id="message-help" className="visually-hidden">
         Enter sends, Shift and Enter begins a new line, Escape stops the agent.
       </p>
+      {wanted && choices.model !== null && <p className="wanted" role="status">It is sent as soon as the stack answers.</p>}
       <NoModel choices={choices} />
       {functions && <FunctionsDialog choices={choices} onClose={() => setFunctions(false)} />}
     </form>

@@ -67,6 +67,8 @@ export function ConversationView({ conversation, menu }: { conversation: Convers
   );
 }
 
+const SUGGESTIONS = ["What can you do here?", "Which workers are connected?"];
+
 export function NewConversation({ menu, onSend }: { menu: Menu; onSend(text: string, choice: Choice): void }) {
   const choices = useChoices(null, EMPTY);
   return (
@@ -78,6 +80,15 @@ export function NewConversation({ menu, onSend }: { menu: Menu; onSend(text: str
           An agent is a model and the functions of the workers that are connected to this stack. It looks around by itself; below you
           choose the model and what it may call.
         </p>
+        <ul className="suggestions" aria-label="Suggestions">
+          {SUGGESTIONS.map((text) => (
+            <li key={text}>
+              <Button disabled={choices.choice === null} onClick={() => choices.choice !== null && onSend(text, choices.choice)}>
+                {text}
+              </Button>
+            </li>
+          ))}
+        </ul>
       </div>
       <div className="dock">
         <Composer sessionId={null} choices={choices} live={false} stopping={false} onStop={() => undefined} onSend={onSend} />

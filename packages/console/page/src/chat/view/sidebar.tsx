@@ -18,6 +18,15 @@ interface SidebarProps {
 export function Sidebar({ current, menu, onHelp }: SidebarProps) {
   const [query, setQuery] = useState("");
   const closed = useNarrow() && !menu.open;
+  const first = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!menu.open) return;
+    const opener = document.activeElement;
+    first.current?.focus();
+    return () => {
+      if (opener instanceof HTMLElement) requestAnimationFrame(() => opener.focus());
+    };
+  }, [menu.open]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape" && menu.open) {
       event.stopPropagation();
@@ -37,6 +46,7 @@ export function Sidebar({ current, menu, onHelp }: SidebarProps) {
           </span>
         </div>
         <Button
+          ref={first}
           icon="plus"
           className="new"
           onClick={() => {
