@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from iii_contracts import eval as contracts
 from iii_contracts import session_metrics
+from iii_contracts.eval import declared as contracts
 from iii_contracts.eval.categories import CATEGORIES, INVALID_REQUEST
 from iii_contracts.eval.comparison import COMPARE_SESSIONS
+from iii_contracts.eval.request import DEFAULT_LIMITS
 from iii_contracts.export import schema_of
 from iii_contracts.harness.metrics import METRICS
-from iii_contracts.spec import FunctionSpec
+from iii_contracts.spec import FunctionSpec, TriggerSpec
 from iii_testing.schema_difference import differences
 
 PUBLISHED = Path(__file__).with_name("eval")
@@ -44,7 +45,82 @@ def test_every_declaration_is_valid_and_described(spec: FunctionSpec) -> None:
         Draft7Validator.check_schema(schema)
         for name, definition in schema.get("definitions", {}).items():
             for field, inner in definition.get("properties", {}).items():
-                assert "description" in inner or name == "Usage", f"{name}.{field}"
+                assert "description" in inner or name == "Usage" or field == "type", f"{name}.{field}"
+
+
+@pytest.mark.requirement("eval.contracts.published")
+def test_everything_published_is_declared_and_nothing_else() -> None:
+    files = {path.name for path in PUBLISHED.glob("*.json")}
+    functions = {f"{spec.id.replace('::', '.')}.json" for spec in contracts.FUNCTIONS}
+    triggers = {f"{spec.id.replace('::', '.')}.trigger.json" for spec in contracts.TRIGGERS}
+    assert files == functions | triggers
+    assert len(contracts.FUNCTIONS) == 14
+
+
+@pytest.mark.requirement("eval.contracts.published")
+@pytest.mark.parametrize("spec", contracts.TRIGGERS, ids=lambda spec: spec.id)
+def test_a_trigger_type_means_what_is_published(spec: TriggerSpec) -> None:
+    theirs = published(f"{spec.id}.trigger")
+    assert theirs["trigger_type"] == spec.id
+    assert differences(spec.config_schema, theirs["invocation_schema"], "config") == []
+    assert spec.parse_config(None)[1] is None
+    assert "unknown field `x`" in (spec.parse_config({"x": 1})[1] or "")
+
+
+VARIANT = {"prompt": "p"}
+START = {"dimension": "prompt", "model": {"model": "m"}, "control": VARIANT, "treatment": VARIANT}
+
+
+def parsed(function_id: str, request: Any) -> tuple[Any, str]:
+    spec = next(spec for spec in contracts.FUNCTIONS if spec.id == function_id)
+    found, problem = spec.parse(request)
+    return found, problem or ""
+
+
+@pytest.mark.requirement("eval.contracts.closed")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model": {"model": "m", "x": 1}}, "`model.x`"),
+        ({"control": {"prompt": "p", "x": 1}}, "`control.x`"),
+        ({"evaluator": {"function_id": "f", "x": 1}}, "`evaluator.x`"),
+        ({"limits": {"x": 1}}, "`limits.x`"),
+        ({"limits": {"execution": {"x": 1}}}, "`limits.execution.x`"),
+        ({"limits": {"evaluation": {"x": 1}}}, "`limits.evaluation.x`"),
+        ({"limits": None}, "`limits`"),
+        ({"limits": {"execution": None}}, "`limits.execution`"),
+        ({"limits": {"evaluation": None}}, "`limits.evaluation`"),
+        ({"model": {"model": "m", "system_prompt_strategy": None}}, "`model.system_prompt_strategy`"),
+        ({"dimension": "both"}, "`dimension`"),
+        ({"runs": -1}, "`runs`"),
+        ({"runs": 1.0}, "`runs`"),
+        ({"treatment": {}}, "`prompt` in `treatment`"),
+    ],
+)
+def test_the_parts_of_a_start_are_closed_and_strict(change: dict[str, Any], said: str) -> None:
+    assert said in parsed("eval::start", {**START, **change})[1]
+
+
+@pytest.mark.requirement("eval.contracts.open")
+def test_the_top_of_requests_is_open_and_defaults_are_filled_in() -> None:
+    found, problem = parsed("eval::start", {**START, "source_evaluation_id": "e", "x": 1, "functions": {"y": 1}})
+    assert problem == ""
+    assert not hasattr(found, "source_evaluation_id")
+    assert found.limits.model_dump(exclude_none=True) == DEFAULT_LIMITS
+    assert found.functions.model_dump() == {"allow": [], "deny": [], "expose": "agent_trigger"}
+    assert (found.runs, found.evaluator, found.control.system_prompt) == (None, None, None)
+    partly, _ = parsed("eval::start", {**START, "limits": {"execution": {"max_turns": 3, "max_cost_usd": 1}}})
+    assert (partly.limits.execution.max_turns, partly.limits.execution.invocation_timeout_seconds) == (3, 120)
+    assert repr(partly.limits.execution.max_cost_usd) == "1.0"
+    for given, arguments in (({}, {}), ({"arguments": None}, None)):
+        spec, _ = parsed("eval::start", {**START, "evaluator": {"function_id": "f", **given}})
+        assert spec.evaluator.arguments == arguments
+    assert "reverse_order" in parsed("eval::rerun", {"evaluation_id": "e", "reverse_order": None})[1]
+    for function_id in ("eval::rerun", "eval::status", "eval::result", "eval::cancel", "eval::delete"):
+        assert parsed(function_id, {"evaluation_id": "e", "x": 1})[1] == ""
+        assert parsed(function_id, {})[1] == "missing field `evaluation_id`"
+    assert parsed("eval::sweep", {"anything": 1})[1] == ""
+    assert parsed("eval::on-turn-completed", {"turn_id": "t"})[0].model_dump() == {"session_id": "", "terminal": False}
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:

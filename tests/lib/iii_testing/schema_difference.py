@@ -13,7 +13,7 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-SILENT = {"$schema", "definitions", "description", "title", "examples"}
+SILENT = {"$schema", "definitions", "description", "title", "examples", "discriminator"}
 """Keywords without meaning for what is valid."""
 
 MARKS = {"default"}

@@ -31,6 +31,9 @@ def _unsigned(bits: int) -> Any:
     return WithJsonSchema({"type": "integer", "format": f"uint{bits}", "minimum": 0})
 
 
+U8 = Annotated[int, Field(ge=0, le=2**8 - 1), _unsigned(8)]
+"""Unsigned 8-bit integer."""
+
 U32 = Annotated[int, Field(ge=0, le=2**32 - 1), _unsigned(32)]
 """Unsigned 32-bit integer."""
 
