@@ -164,7 +164,7 @@ class EntryBench:
         )
         parked = ParkedMessages(self.queue, self.turns, self.events, world.clock)
         self.sweeper = Sweeper(bus, world, self.turns, self.locks, self.executing, self.idem, lambda: self.config)
-        self.purge = SessionPurge(bus, self.turns, self.queue, opts)
+        self.purge = SessionPurge(bus, self.turns, self.queue, self.locks, opts)
         bus.serve(SEND, self.sender.send)
         bus.serve(STOP, self.stopper.stop)
         bus.serve(UNQUEUE, parked.unqueue)

@@ -143,6 +143,21 @@ async def _cut_and_repeat(bench: EntryBench, fields: dict[str, str], nth: int, *
     return missed
 
 
+@pytest.mark.requirement("entry.idempotency.drained")
+async def test_a_repeat_finds_its_message_taken_by_a_step_that_has_not_asked_yet(bench):
+    session_id = (await bench.send("first"))["session_id"]
+    record = await bench.record(session_id)
+    await bench.send("the one", idempotency_key="k", session_id=session_id)
+    (row,) = await bench.rows("harness_idem")
+    undelivered = {name: value for name, value in row.items() if name != "delivered"} | {"turn_id": "t_never_seeded"}
+    await bench.call("state::set", scope="harness_idem", key="k", value=undelivered)
+    bench = bench.restarted()
+    await bench.delivery.drain(record)
+    answer = await bench.send("the one", idempotency_key="k", session_id=session_id)
+    assert answer["deduplicated"] and answer["turn_id"] == record.turn_id
+    assert await bench.rows("harness_queue") == [], "it would be answered a second time"
+
+
 @pytest.mark.requirement("entry.send.failure")
 @pytest.mark.parametrize("scene", ["new", "ended", "running", "waiting"])
 async def test_a_call_that_fails_is_told_by_code_and_a_repeat_delivers_once(world, tmp_path, scene):

@@ -108,7 +108,7 @@ async def test_a_whole_report_adds_counters_rows_and_context() -> None:
     assert report["partial_result_available"] is False
     assert (report["max_validation_retries"], report["max_transient_resumes"], report["depth"]) == (2, 1, 0)
     bare = await Reader(RUNNING)(verbose=True)
-    assert not {"queued", "context", "armed_wakes"} & bare.keys()
+    assert not {"queued", "context", "armed_wakes", "result_error"} & bare.keys()
     failed = replace(RUNNING, status="failed", result="part", result_error="why", stop_reason="max_turns")
     report = await Reader(failed)(verbose=True)
     assert (report["partial_result_available"], report["result_error"], report["stop_reason"]) == (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
 from iii_kit.errors import BusError
 from iii_testing.entry_bench import opened
+from iii_testing.waiting import settle
 
 pytestmark = pytest.mark.anyio
 
@@ -67,8 +70,6 @@ async def test_a_queue_that_refuses_does_not_fail_the_sweep(bench, world):
     await bench.send(session_id="s1")
     world.manual_clock.skip(1000)
     bench.enqueue_failures = 1
-    import asyncio
-
     sweeping = asyncio.ensure_future(bench.call("harness::sweep-pending"))
     while not sweeping.done():
         await asyncio.sleep(0.001)
@@ -102,6 +103,19 @@ async def test_nothing_of_a_deleted_session_remains(bench):
     for scope in ("harness_turn", "harness_queue", "harness_context"):
         assert [row["session_id"] for row in await bench.rows(scope)] == ["s2"]
     assert await bench.delivery.parked("s1") == []
+
+
+@pytest.mark.requirement("entry.deleted.lock")
+async def test_the_rows_of_a_deleted_session_go_when_its_step_lets_go_of_it(bench):
+    await bench.send(session_id="s1")
+    record = await bench.record("s1")
+    async with bench.locks.hold("s1"):
+        purging = asyncio.ensure_future(bench.call("harness::on-session-deleted", session_id="s1"))
+        await settle(50)
+        assert await bench.rows("harness_turn"), "a step that holds the session would write its record anew"
+        await bench.turns.save(record)
+    assert (await purging)["ok"]
+    assert await bench.rows("harness_turn") == []
 
 
 @pytest.mark.requirement("entry.deleted.bad")

@@ -143,4 +143,4 @@ def serve(serving: Serving, parts: Assembled, bus: Bus, world: World) -> None:
     serving.serve(upkeep.SWEEP_PENDING, parts.sweeper.sweep)
     serving.serve(upkeep.ON_CONFIG_CHANGE, parts.settings.changed)
     serving.serve(upkeep.ON_FUNCTIONS_CHANGE, parts.functions_changed)
-    serving.serve(upkeep.ON_SESSION_DELETED, SessionPurge(bus, turns, queue, parts.state_opts).on_deleted)
+    serving.serve(upkeep.ON_SESSION_DELETED, SessionPurge(bus, turns, queue, parts.locks, parts.state_opts).on_deleted)

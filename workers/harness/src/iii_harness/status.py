@@ -42,6 +42,8 @@ class StatusReader:
             return None
         report = lean(record)
         if request.verbose:
+            if record.result_error is None:
+                del report["result_error"]
             rows = await self._parked(record.session_id)
             report.update(verbose(record, rows, record.context_snapshot or await self._context(record.session_id)))
         return report

@@ -69,19 +69,21 @@ def entry_id_of(key: str) -> str:
 def taken_by(row: IdemRow, record: TurnRecord | None, path: list[dict[str, Any]]) -> str | None:
     """The turn that took the row's message, as the active path tells; None when nothing shows that one did.
 
-    One did when a generation has read the entry (it lies at or before the watermark), or when something of the turn
-    that the row names follows it.
+    One did when a turn other than the row's brought it there, which only a running one does; when a generation has read
+    it (it lies at or before the watermark); or when something of the turn that the row names follows it.
     """
     ids = [item["entry_id"] for item in path]
     if row.entry_id not in ids:
         return None
     at = ids.index(row.entry_id)
+    own = _turn_of(path[at])
+    if isinstance(own, str) and own != row.turn_id:
+        return own
     watermark = None if record is None else record.watermark_entry_id
     read = watermark in ids and at <= ids.index(watermark)
     if not read and not any(_turn_of(item) == row.turn_id for item in path[at + 1 :]):
         return None
-    own = _turn_of(path[at])
-    return own if isinstance(own, str) else row.turn_id
+    return row.turn_id
 
 
 def _turn_of(item: dict[str, Any]) -> Any:
