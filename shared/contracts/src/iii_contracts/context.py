@@ -1,7 +1,5 @@
 """The context manager as its callers see it: `context::assemble` and `context::count-tokens` (siblings 4)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """JSON Schema draft-07 of a wire type, self-contained and byte-stable (engine spec 12, issue "contracts")."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter

@@ -1,7 +1,5 @@
 """What a generation is made of: models of the catalogue, tools, prompts, errors (siblings 2.3, 2.4, 5.2)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, SkipValidation

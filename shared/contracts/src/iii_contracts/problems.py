@@ -3,8 +3,6 @@
 The phrases of a missing field and of a wrong type are those that clients of the engine match on (engine spec 5.4).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """What a provider of models serves (siblings 6): the same functions for every provider id."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pydantic import Field

@@ -5,8 +5,6 @@ second to make them. A file speaks for the types that it names; a declaration wi
 own. `make schemas` writes the files, a test holds that they are what the declarations say.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How providers register with the router, report on themselves and get their key (siblings 6)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The model router: streaming generations, catalogue, providers, its events and configuration (siblings 5, 6)."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Functions and trigger types of the session store, declared once (siblings 3.2, 3.8, 3.9)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field

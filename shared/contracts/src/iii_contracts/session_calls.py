@@ -1,7 +1,5 @@
 """Requests and responses of the session store (siblings 3.2)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, WithJsonSchema

@@ -4,8 +4,6 @@ The shapes here are what readers may rely on: counters may be absent, which mean
 promises more (`iii_contracts.harness.metrics`): every counter present, and the parts of a snapshot that are its own.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from iii_contracts.messages import Usage

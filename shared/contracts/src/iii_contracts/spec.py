@@ -4,8 +4,6 @@
 registered with the engine and exported. The engine's `_caller_worker_id` is dropped before validation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Channels (engine spec 8.1, siblings 1.3): `engine::channels::create`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema

@@ -1,7 +1,5 @@
 """Configuration entries (engine spec 16, siblings 10) and the `configuration` trigger."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

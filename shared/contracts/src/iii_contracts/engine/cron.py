@@ -1,7 +1,5 @@
 """Timed calls (engine spec 15.2): the `cron` trigger."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

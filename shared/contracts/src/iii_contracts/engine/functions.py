@@ -1,7 +1,5 @@
 """What the engine tells about functions (engine spec 9.6, 12.1)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Publish and subscribe (engine spec 15.1)."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from pydantic import Field, field_validator, model_validator

@@ -1,7 +1,5 @@
 """State (engine spec 13): values by scope and key, update operations, the `state` trigger."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import AliasChoices, Field, model_validator

@@ -1,7 +1,5 @@
 """Trigger types and bindings: what the engine tells, and binding by function (engine spec 9.4, 12.3)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from iii_contracts.engine.functions import INVALID, FunctionDetail

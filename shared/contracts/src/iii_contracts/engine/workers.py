@@ -1,7 +1,5 @@
 """What the engine tells about workers, and their announcement (engine spec 9.6, 12.2, 12.5)."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

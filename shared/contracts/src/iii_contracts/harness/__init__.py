@@ -1,7 +1,5 @@
 """Contracts of the harness worker: every function and trigger type that it serves (harness-loop 3, 20)."""
 
-from __future__ import annotations
-
 from iii_contracts.harness import context, events, metrics, parked, send, status, turn, upkeep
 
 FUNCTIONS = (

@@ -1,7 +1,5 @@
 """Error codes of the harness on the bus (harness-loop 18)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 INVALID_REQUEST: Final = "harness/invalid_request"

@@ -1,7 +1,5 @@
 """The configuration entry `harness` with its defaults (harness-loop 19). Unknown keys are refused."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, WithJsonSchema

@@ -1,7 +1,5 @@
 """The context snapshot (harness-loop 12.7) and `harness::context-policy` (harness-agents 3.13)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from iii_contracts import session_metrics

@@ -1,7 +1,5 @@
 """Trigger types that the harness emits (harness-loop 20). Delivery is at least once and unordered."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Messages parked for a running turn: `harness::unqueue`, `harness::edit_queued` (harness-loop 3.7)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from iii_contracts.harness import codes

@@ -3,8 +3,6 @@
 Clients are shown a `message` that is plain text; a whole user or custom message is accepted as well.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, PlainValidator, WithJsonSchema

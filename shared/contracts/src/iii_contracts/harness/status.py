@@ -1,7 +1,5 @@
 """`harness::status`: the current turn of a session (harness-loop 3.2)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from iii_contracts.harness import codes

@@ -1,7 +1,5 @@
 """Steps and stops of a turn: `harness::turn`, `harness::stop` (harness-loop 3.3, 3.4)."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Functions that timers and events call to keep the harness true (harness-loop 3.10-3.12, harness-agents 4.1)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field
