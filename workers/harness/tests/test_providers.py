@@ -10,6 +10,7 @@ from iii_harness.assembly import Assembled
 from iii_harness.providers import Providers
 from iii_kit.errors import BusError
 from iii_kit.world import real_world
+from iii_testing.loop_values import a_record
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +69,6 @@ async def test_every_state_call_of_the_harness_goes_there_hidden_from_traces_and
     registry.provide = lambda *_: None  # type: ignore[attr-defined]
     parts = Assembled(registry, real_world(), None, "team")  # type: ignore[arg-type]
     await parts.providers.fix()
-    for call in (parts.idem.drop("k"), parts.turns._set("s", "k", {}), parts.queue._rows.drop("k")):
+    for call in (parts.idem.drop("k"), *parts.turns.writes(a_record()), parts.queue._rows.drop("k")):
         assert (call.opts.namespace, call.opts.hidden) == ("team", "harness state")
     assert (parts.opts().namespace, parts.opts().hidden) == (None, None)

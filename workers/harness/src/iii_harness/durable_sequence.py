@@ -45,23 +45,30 @@ class SequenceFailed(Exception):
 
 async def perform(bus: Caller, clock: Clock, calls: Sequence[Call]) -> list[Json]:
     """Make `calls` in order; results in order. Raises `SequenceFailed` or `EpochEnded`."""
+    try:
+        return await bus.sequence(calls)
+    except PartialSequence as partial:
+        return await _go_on(bus, clock, calls, partial)
+
+
+async def _go_on(bus: Caller, clock: Clock, calls: Sequence[Call], partial: PartialSequence) -> list[Json]:
+    """The rest of a sequence, from the call that failed, as often as its kind allows."""
     done: list[Json] = []
     tries = 0
     while True:
+        if isinstance(partial.cause, EpochEnded):
+            raise partial.cause from partial
+        tries = 1 if partial.done else tries + 1
+        done.extend(partial.done)
+        failed = calls[len(done)]
+        allowed, pause_s = _patience(failed, partial.cause)
+        if tries >= allowed:
+            raise SequenceFailed(len(done), failed, partial.cause) from partial
+        await clock.sleep(pause_s)
         try:
             return [*done, *await bus.sequence(calls[len(done) :])]
-        except EpochEnded:
-            raise
-        except PartialSequence as partial:
-            if isinstance(partial.cause, EpochEnded):
-                raise partial.cause from partial
-            tries = 1 if partial.done else tries + 1
-            done.extend(partial.done)
-            failed = calls[len(done)]
-            allowed, pause_s = _patience(failed, partial.cause)
-            if tries >= allowed:
-                raise SequenceFailed(len(done), failed, partial.cause) from partial
-            await clock.sleep(pause_s)
+        except PartialSequence as again:
+            partial = again
 
 
 def _patience(call: Call, cause: BusError) -> tuple[int, float]:

@@ -8,40 +8,61 @@ nobody holds or awaits costs no memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-
-
-@dataclass(slots=True)
-class _Entry:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
+from collections import deque
+from types import TracebackType
 
 
 class Locks:
     """Non-reentrant async locks, one per key, first come first served."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
-    @asynccontextmanager
-    async def hold(self, key: str) -> AsyncGenerator[None]:
+    def hold(self, key: str) -> _Hold:
         """Wait for the lock of `key` and hold it for the block."""
-        entry = self._entries.setdefault(key, _Entry())
-        entry.users += 1
-        try:
-            async with entry.lock:
-                yield
-        finally:
-            entry.users -= 1
-            if entry.users == 0:
-                self._entries.pop(key, None)
+        return _Hold(self._waiting, key)
 
     def held(self, key: str) -> bool:
         """True while somebody holds the lock of `key`."""
-        entry = self._entries.get(key)
-        return entry is not None and entry.lock.locked()
+        return key in self._waiting
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._waiting)
+
+
+class _Hold:
+    """One block under a lock. A key with an entry in `waiting` is held; its holder hands it to who waits longest."""
+
+    __slots__ = ("_key", "_waiting")
+
+    def __init__(self, waiting: dict[str, deque[asyncio.Future[None]]], key: str) -> None:
+        self._waiting = waiting
+        self._key = key
+
+    async def __aenter__(self) -> None:
+        queue = self._waiting.get(self._key)
+        if queue is None:
+            self._waiting[self._key] = deque()
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._pass_on()
+            raise
+
+    async def __aexit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        queue = self._waiting[self._key]
+        while queue:
+            turn = queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        del self._waiting[self._key]

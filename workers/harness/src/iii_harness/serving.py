@@ -27,8 +27,9 @@ class Serving:
         """Serve a function; its calls are counted while they run."""
 
         async def counted(request: Any, invocation: Invocation) -> Json:
+            if self._running == 0:
+                self._idle.clear()
             self._running += 1
-            self._idle.clear()
             try:
                 return await run(request, invocation)
             finally:

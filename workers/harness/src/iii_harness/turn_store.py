@@ -67,24 +67,26 @@ class TurnStore:
     def writes(self, record: TurnRecord) -> list[Call]:
         """The calls that write a record, for a sequence; tell the outcome with `saved` or `forget`."""
         row = to_row(record)
+        opts = self._opts()
+        save = Call("state::set", {"scope": TURNS, "key": record.session_id, "value": row}, opts=opts)
         prompt = record.options.system_prompt
-        calls: list[Call] = []
-        if prompt is not None and len(prompt) > INLINE_PROMPT:
-            digest = self._digest(prompt)
-            self._written.add(digest)
-            if digest not in self._stored:
-                calls.append(self._set(PROMPTS, digest, {"digest": digest, "body": prompt}))
-            options = cast("dict[str, Any]", row["options"])
-            del options["system_prompt"]
-            options["system_prompt_digest"] = digest
-        calls.append(self._set(TURNS, record.session_id, row))
-        return calls
+        if prompt is None or len(prompt) <= INLINE_PROMPT:
+            return [save]
+        digest = self._prompts.get(prompt) or self._digest(prompt)
+        options = row["options"]
+        del options["system_prompt"]
+        options["system_prompt_digest"] = digest
+        if digest in self._stored:
+            return [save]
+        self._written.add(digest)
+        body = {"scope": PROMPTS, "key": digest, "value": {"digest": digest, "body": prompt}}
+        return [Call("state::set", body, opts=opts), save]
 
     def saved(self, record: TurnRecord) -> None:
         """The writes of `record` are acknowledged."""
         prompt = record.options.system_prompt
         if prompt is not None and len(prompt) > INLINE_PROMPT:
-            self._stored.add(self._digest(prompt))
+            self._stored.add(self._prompts.get(prompt) or self._digest(prompt))
         self._keep(record)
 
     def forget(self, session_id: str) -> None:
@@ -138,21 +140,15 @@ class TurnStore:
             self._live.pop(record.session_id, None)
             return
         self._live[record.session_id] = record
-        self._live.move_to_end(record.session_id)
         if len(self._live) > CACHED:
             self._live.popitem(last=False)
 
-    def _set(self, scope: str, key: str, value: Json) -> Call:
-        return Call("state::set", {"scope": scope, "key": key, "value": value}, opts=self._opts())
-
     def _digest(self, prompt: str) -> str:
-        known = self._prompts.get(prompt)
-        if known is None:
-            known = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
-            if len(self._prompts) >= CACHED:
-                self._prompts.clear()
-            self._prompts[prompt] = known
-        return known
+        digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
+        if len(self._prompts) >= CACHED:
+            self._prompts.clear()
+        self._prompts[prompt] = digest
+        return digest
 
     async def _joined(self, row: Json) -> Json:
         """The row with its system prompt, when that is stored apart."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import Any
 
 from iii_harness.decide.decision import Append, Enqueue, Project, Rewrite, Save, Snapshot, Write
 from iii_harness.durable_sequence import SequenceFailed, perform
@@ -31,30 +31,25 @@ class Writes:
 
     async def make(self, record: TurnRecord, writes: Sequence[Write]) -> None:
         """Make `writes` in order; the record store learns what became of the record."""
-        writes = [write for write in writes if not self._is_shown(record, write)]
-        if not writes:
+        calls = self._calls(record, writes)
+        if not calls:
             return
-        calls = [call for write in writes for call in self._calls(record, write)]
         try:
             await perform(self._parts.bus, self._parts.world.clock, calls)
         except SequenceFailed as failed:
             # Status and snapshot come last: the turn depends on neither, each is written anew with a later step.
             missing = len(calls) - failed.at
-            if missing > _optional(writes):
+            if missing > self._optional(record, writes):
                 self._parts.turns.forget(record.session_id)
                 raise failed.answer() from failed
             log.warning("not_written", function=failed.call.fn, session=record.session_id, error=str(failed.cause))
-            writes = writes[:-missing]
+            self._made(record, writes)
+            self._shown.pop(record.session_id, None)
         except BaseException:
             self._parts.turns.forget(record.session_id)
             raise
-        for write in writes:
-            if isinstance(write, Save):
-                self._parts.turns.saved(write.record)
-            elif isinstance(write, Enqueue):
-                self._scheduled[record.session_id] = (write.record.turn_id, write.record.step)
-            elif isinstance(write, Project):
-                self._shown[record.session_id] = write
+        else:
+            self._made(record, writes)
 
     async def preparing(self, record: TurnRecord) -> None:
         """Show that a context is prepared (6.2 step 4): sent and forgotten; whatever comes next is shown anew."""
@@ -81,56 +76,72 @@ class Writes:
         self._scheduled.clear()
         self._shown.clear()
 
-    def _is_shown(self, record: TurnRecord, write: Write) -> bool:
-        """True for a status that the session has from the step before; a stop writes its own and ends the turn."""
-        return isinstance(write, Project) and not record.abort and self._shown.get(record.session_id) == write
+    def _made(self, record: TurnRecord, writes: Sequence[Write]) -> None:
+        """Remember what was written."""
+        for write in writes:
+            if isinstance(write, Save):
+                self._parts.turns.saved(write.record)
+            elif isinstance(write, Enqueue):
+                self._scheduled[record.session_id] = (write.record.turn_id, write.record.step)
+            elif isinstance(write, Project):
+                self._shown[record.session_id] = write
 
-    def _calls(self, record: TurnRecord, write: Write) -> list[Call]:
+    def _is_shown(self, record: TurnRecord, status: Project) -> bool:
+        """True for a status that the session has from the step before; a stop writes its own and ends the turn."""
+        return self._shown.get(record.session_id) == status and not record.abort
+
+    def _optional(self, record: TurnRecord, writes: Sequence[Write]) -> int:
+        """How many calls at the end nothing depends on."""
+        count = 0
+        for write in reversed(writes):
+            if not isinstance(write, (Project, Snapshot)):
+                break
+            count += isinstance(write, Snapshot) or not self._is_shown(record, write)
+        return count
+
+    def _calls(self, record: TurnRecord, writes: Sequence[Write]) -> list[Call]:
+        """The calls that make `writes`; none for a status that is shown."""
         opts = self._parts.session_opts()
         session_id, origin = record.session_id, {"turn_id": record.turn_id}
-        match write:
-            case Append(entry_id, message, custom_type, data):
-                entry = {"message": message} if message is not None else {"custom": _custom(custom_type, data)}
-                fields = {"session_id": session_id, "entry_id": entry_id, **entry, "origin": origin}
-                return [Call("session::append", fields, opts=opts)]
-            case Rewrite(entry_id, message):
-                return [Call("session::update-message", _final(session_id, entry_id, message, origin), opts=opts)]
-            case Save(saved):
-                return self._parts.turns.writes(saved)
-            case Enqueue(ahead):
-                return [enqueue_call(ahead)]
-            case Project(status, reason):
-                fields = {"session_id": session_id, "status": status}
-                return [
-                    Call("session::set-status", fields if reason is None else {**fields, "reason": reason}, opts=opts)
-                ]
-            case Snapshot(value):
-                return [self._parts.contexts.put(session_id, value)]
-            case _:
-                assert_never(write)
+        calls: list[Call] = []
+        for write in writes:
+            if isinstance(write, Append):
+                calls.append(Call("session::append", _entry(session_id, write, origin), opts=opts))
+            elif isinstance(write, Save):
+                calls += self._parts.turns.writes(write.record)
+            elif isinstance(write, Rewrite):
+                calls.append(Call("session::update-message", _final(session_id, write, origin), opts=opts))
+            elif isinstance(write, Enqueue):
+                calls.append(enqueue_call(write.record))
+            elif isinstance(write, Project):
+                if not self._is_shown(record, write):
+                    status = set_status_call(session_id, write.status, write.reason)
+                    calls.append(Call(status.fn, status.data, opts=opts))
+            else:
+                calls.append(self._parts.contexts.put(session_id, write.value))
+        return calls
 
 
-def _optional(writes: Sequence[Write]) -> int:
-    """How many writes at the end nothing depends on; each is one call."""
-    count = 0
-    for write in reversed(writes):
-        if not isinstance(write, (Project, Snapshot)):
-            break
-        count += 1
-    return count
+def _entry(session_id: str, write: Append, origin: dict[str, str]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"session_id": session_id, "entry_id": write.entry_id, "origin": origin}
+    if write.message is not None:
+        entry["message"] = write.message
+    else:
+        entry["custom"] = {"custom_type": write.custom_type, "data": write.data}
+    return entry
 
 
-def _custom(custom_type: str, data: Any) -> dict[str, Any]:
-    return {"custom_type": custom_type, "data": data}
-
-
-def _final(session_id: str, entry_id: str, message: dict[str, Any], origin: dict[str, str]) -> dict[str, Any]:
+def _final(session_id: str, write: Rewrite, origin: dict[str, str]) -> dict[str, Any]:
+    message = write.message
     content = message.get("content")
     fields: dict[str, Any] = {
         "session_id": session_id,
-        "entry_id": entry_id,
+        "entry_id": write.entry_id,
         "content": content if isinstance(content, list) else [],
         "origin": origin,
     }
-    fields.update((name, message[name]) for name in FINAL if message.get(name) is not None)
+    for name in FINAL:
+        value = message.get(name)
+        if value is not None:
+            fields[name] = value
     return fields
