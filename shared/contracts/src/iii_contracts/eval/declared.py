@@ -3,8 +3,6 @@
 Apart from the package, so that a process that serves one function does not build the models of all others.
 """
 
-from __future__ import annotations
-
 from iii_contracts.eval import comparison, evaluators, events, experiments, upkeep
 
 FUNCTIONS = (*comparison.FUNCTIONS, *experiments.FUNCTIONS, *evaluators.FUNCTIONS, *upkeep.FUNCTIONS)

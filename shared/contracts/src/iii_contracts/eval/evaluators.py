@@ -1,7 +1,5 @@
 """What an evaluator is given and answers, and the two that eval brings along (eval 6.5, 9)."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from pydantic import Field

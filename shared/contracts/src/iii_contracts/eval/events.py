@@ -1,7 +1,5 @@
 """The trigger type that eval emits (eval 10): once for each experiment, not repeated after a crash."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from iii_contracts.eval.report import EvalStatus

@@ -1,7 +1,5 @@
 """The functions of prompt experiments: start, rerun, look, cancel, delete (eval 3.1 - 3.7)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from iii_contracts.eval import categories

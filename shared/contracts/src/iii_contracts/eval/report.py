@@ -1,7 +1,5 @@
 """What an experiment found: runs, aggregates, their difference, the report (eval 8). All of it is closed."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """What an experiment is asked for: model, variants, evaluator, limits (eval 3.1). Its parts are closed."""
 
-from __future__ import annotations
-
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import Field

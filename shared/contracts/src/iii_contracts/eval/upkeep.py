@@ -1,7 +1,5 @@
 """The functions by which eval keeps experiments going, and those of its page (eval 3.8 - 3.11)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from pydantic import Field
