@@ -1,6 +1,5 @@
 """Categories of eval's errors: the first words of their texts (eval 2.3)."""
 
-
 INVALID_REQUEST = "invalid request"
 NOT_FOUND = "evaluation not found"
 SESSION_NOT_FOUND = "session not found"

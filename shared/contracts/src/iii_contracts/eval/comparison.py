@@ -1,6 +1,5 @@
 """`eval::compare-sessions`: live objective figures of 2 to 5 root sessions side by side (eval 11)."""
 
-
 from typing import Any, cast
 
 from pydantic import Field, model_validator
