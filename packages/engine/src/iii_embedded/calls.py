@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
 from msgspec import UNSET
 
 from iii_kit.errors import BusError, EpochEnded
@@ -54,8 +55,7 @@ STOPPED = Failure("invocation_stopped", "Invocation stopped")
 """The executing worker left before it answered (engine spec 4.6)."""
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct, eq=False):
     """One call on its way to its function.
 
     `worker` is the caller whose order of calls is kept; `caller_id` is what `_caller_worker_id` will say, None for

@@ -103,17 +103,24 @@ class LocalBus:
 
     async def call(self, fn: str, data: Json, *, opts: Opts = _PLAIN) -> Json:
         """Call and wait for the result."""
-        return await self._send(Call(fn, data, "call", "", opts))
+        worker = self._worker
+        if worker.gone:
+            raise EpochEnded
+        reply = Reply()
+        self.router.route(worker.request(fn, data, opts, carrier()), reply)
+        return await self._answer(reply, fn, opts)
 
     async def void(self, fn: str, data: Json, *, opts: Opts = _PLAIN) -> None:
         """Send and forget."""
         self._alive()
-        trace = carrier()
-        self.router.route(self._worker.request(Call(fn, data, "void", "", opts), *trace), None)
+        self.router.route(self._worker.request(fn, data, opts, carrier()), None)
 
-    async def enqueue(self, queue: str, fn: str, data: Json) -> str:
+    async def enqueue(self, queue: str, fn: str, data: Json, *, opts: Opts = _PLAIN) -> str:
         """Hand a call to a queue; returns the receipt once the provider has accepted it."""
-        result = await self._send(Call(fn, data, "enqueue", queue))
+        self._alive()
+        reply = Reply()
+        self.router.enqueue(self._worker.request(fn, data, opts, carrier()), queue, reply)
+        result = await self._answer(reply, fn, opts)
         return cast("dict[str, str]", result)["messageReceiptId"]
 
     async def sequence(self, calls: Sequence[Call]) -> list[Json]:
@@ -123,11 +130,14 @@ class LocalBus:
 
     async def perform(self, call: Call) -> Json:
         """Make one call of a sequence by itself: its result, None for a void one, the receipt for an enqueue."""
-        if call.kind == "void":
-            await self.void(call.fn, call.data, opts=call.opts)
-            return None
-        result = await self._send(call)
-        return result["messageReceiptId"] if call.kind == "enqueue" else result
+        match call.kind:
+            case "void":
+                await self.void(call.fn, call.data, opts=call.opts)
+                return None
+            case "enqueue":
+                return await self.enqueue(call.queue, call.fn, call.data, opts=call.opts)
+            case _:
+                return await self.call(call.fn, call.data, opts=call.opts)
 
     async def channel(self, buffer: int = 64) -> Channel:
         """Make a channel and take its read end."""
@@ -139,19 +149,12 @@ class LocalBus:
         self._alive()
         return self._engine.channels.open_sink(ChannelRef.from_json(ref))
 
-    async def _send(self, call: Call) -> Json:
-        self._alive()
-        request = self._worker.request(call, *carrier())
-        reply = Reply()
-        if call.kind == "enqueue":
-            self.router.enqueue(request, call.queue, reply)
-        else:
-            self.router.route(request, reply)
+    async def _answer(self, reply: Reply, fn: str, opts: Opts) -> Json:
         outcome = reply.outcome
         if outcome is None:
-            outcome = await self.answered(reply, call.opts.timeout_ms)
+            outcome = await self.answered(reply, opts.timeout_ms)
         if isinstance(outcome, Failure):
-            raise outcome.error(call.fn)
+            raise outcome.error(fn)
         return decode(outcome)
 
     def fresh_id(self) -> str:

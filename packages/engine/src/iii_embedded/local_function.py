@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
@@ -23,7 +21,7 @@ from iii_kit.bus import Call, Handler, Invocation, ReadHandler, TxHandler
 from iii_kit.encoding import decode, encode
 from iii_kit.errors import BusError
 from iii_kit.logs import logger
-from iii_kit.serving import answer_of, request_of
+from iii_kit.serving import answer_of, refusal
 from iii_kit.storage import Reader, Tx
 from iii_kit.trace import Carrier, enter
 
@@ -33,14 +31,6 @@ if TYPE_CHECKING:
 _log = logger(__name__)
 
 
-@dataclass(slots=True)
-class Prepared:
-    """A call whose request has been validated."""
-
-    request: Any
-    invocation: Invocation
-
-
 class LocalFunction:
     """A declared function and its handler, served by a worker of this process."""
 
@@ -48,7 +38,7 @@ class LocalFunction:
         self.spec = spec
         self.worker = worker
         self.run = run
-        self._start: Callable[[Prepared, Request, Answer | None], None]
+        self._start: Callable[[Any, Invocation, Request, Answer | None], None]
         if isinstance(run, TxHandler):
             self._start = self._start_write
         elif isinstance(run, ReadHandler):
@@ -59,26 +49,29 @@ class LocalFunction:
     def start(self, request: Request, answer: Answer | None) -> None:
         """Begin a call; `answer` hears how it ended. Never raises."""
         try:
-            prepared = self.prepare(request)
-            self._start(prepared, request, answer)
+            data, request.value = request.value, UNSET
+            if data is UNSET:
+                data = decode(request.data)
+            metadata = None if request.metadata is None else decode(request.metadata)
+            called = self.called(data, request.caller_id, metadata, request.traceparent, request.baggage)
+            self._start(self.validated(data), called, request, answer)
         except Exception as error:
             refuse(request, answer, self.failure(error))
 
-    def prepare(self, request: Request) -> Prepared:
-        """The validated request of a call; raises the error of a payload that does not fit."""
-        data, request.value = request.value, UNSET
-        if data is UNSET:
-            data = decode(request.data)
-        caller = request.caller_id
+    def called(
+        self, data: Any, caller: str | None, metadata: Any, traceparent: str | None, baggage: str | None
+    ) -> Invocation:
+        """What its handler learns of a call; a payload that was passed on names the caller itself."""
         if caller is None and type(data) is dict:
             caller = cast("dict[str, Any]", data).get(CALLER)
-        metadata = None if request.metadata is None else decode(request.metadata)
-        invocation = Invocation(self.spec.id, caller, metadata, request.traceparent, request.baggage)
-        return Prepared(self.validated(data), invocation)
+        return Invocation(self.spec.id, caller, metadata, traceparent, baggage)
 
     def validated(self, data: Any) -> Any:
         """The request in the data of a call; raises the error of a payload that does not fit."""
-        return request_of(self.spec, data)
+        request, problem = self.spec.parse(data)
+        if problem is not None:
+            raise refusal(self.spec, problem)
+        return request
 
     def failure(self, error: BaseException) -> Failure:
         """The failure of a call; what is no error of the bus is logged with its traceback."""
@@ -86,11 +79,11 @@ class LocalFunction:
             _log.error("handler_failed", function=self.spec.id, exc_info=error)
         return Failure.of(error)
 
-    def _start_write(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+    def _start_write(self, asked: Any, called: Invocation, request: Request, answer: Answer | None) -> None:
         handler = cast("TxHandler", self.run)
 
         def job(tx: Tx) -> bytes:
-            return encoded(handler.run(tx, prepared.request, prepared.invocation))
+            return encoded(handler.run(tx, asked, called))
 
         def told(result: bytes, error: BaseException | None) -> None:
             self._tell(result, error, request, answer)
@@ -100,22 +93,22 @@ class LocalFunction:
         if request.worker is not None:
             request.worker.last_write = written
 
-    def _start_read(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+    def _start_read(self, asked: Any, called: Invocation, request: Request, answer: Answer | None) -> None:
         earlier = None if request.worker is None else request.worker.last_write
         if earlier is None or earlier.done():
-            self._read(prepared, request, answer)
+            self._read(asked, called, request, answer)
         else:
-            earlier.add_done_callback(lambda _: self._read(prepared, request, answer))
+            earlier.add_done_callback(lambda _: self._read(asked, called, request, answer))
 
-    def _read(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+    def _read(self, asked: Any, called: Invocation, request: Request, answer: Answer | None) -> None:
         handler = cast("ReadHandler", self.run)
 
         def job(reader: Reader) -> bytes:
-            return encoded(handler.run(reader, prepared.request, prepared.invocation))
+            return encoded(handler.run(reader, asked, called))
 
         if self.worker.gone:
             return
-        if handler.is_bounded(prepared.request):
+        if handler.is_bounded(asked):
             try:
                 outcome = self.worker.store.peek(job)
             except Exception as error:
@@ -126,19 +119,19 @@ class LocalFunction:
             return
         self.worker.spawn(self.worker.store.read(job), lambda done: self._settle(done, request, answer))
 
-    def _start_task(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
-        self.worker.run(self._work(prepared, request, answer), partial(self._stopped, request, answer))
+    def _start_task(self, asked: Any, called: Invocation, request: Request, answer: Answer | None) -> None:
+        self.worker.run(self, request, answer, self._work(asked, called, request, answer))
 
-    async def _work(self, prepared: Prepared, request: Request, answer: Answer | None) -> None:
+    async def _work(self, asked: Any, called: Invocation, request: Request, answer: Answer | None) -> None:
         """The task of one call: its context is its own, and it answers before it ends."""
         try:
             if request.traceparent is not None or request.baggage is not None:
                 enter(Carrier(request.traceparent, request.baggage))
-            outcome = encoded(await cast("Handler", self.run)(prepared.request, prepared.invocation))
+            outcome = encoded(await cast("Handler", self.run)(asked, called))
             if answer is not None:
                 answer(outcome)
         except asyncio.CancelledError:
-            self._stopped(request, answer)
+            self.stopped(request, answer)
             raise
         except Exception as error:
             refuse(request, answer, self.failure(error))
@@ -147,9 +140,10 @@ class LocalFunction:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
         finally:
-            self.worker.ran()
+            self.worker.ran(request)
 
-    def _stopped(self, request: Request, answer: Answer | None) -> None:
+    def stopped(self, request: Request, answer: Answer | None) -> None:
+        """Answer a call that was ended."""
         refuse(request, answer, STOPPED)
 
     def _settle(self, done: asyncio.Future[bytes], request: Request, answer: Answer | None) -> None:
@@ -171,7 +165,9 @@ class LocalFunction:
 
 def encoded(result: Any) -> bytes:
     """The JSON bytes of what a handler returned."""
-    return NULL if result is None else encode(answer_of(result))
+    if result is None:
+        return NULL
+    return encode(result if type(result) is dict else answer_of(result))
 
 
 Sender = Callable[[Sequence[Call]], None]

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from iii_contracts.spec import CALLER
 from iii_embedded.calls import Failure
 from iii_embedded.local_function import LocalFunction, encoded
 from iii_embedded.registry import DEFAULT, Function
-from iii_embedded.routing import NO_QUEUE, QUEUE_PROVIDER, drop, enqueue_failure, handed_over, readable, with_function
+from iii_embedded.routing import NO_QUEUE, QUEUE_PROVIDER, carried, drop, enqueue_failure, handed_over
 from iii_kit.bus import Call, Invocation, TxHandler
-from iii_kit.encoding import decode
+from iii_kit.encoding import copy, decode
 from iii_kit.errors import BusError, EpochEnded, PartialSequence
 from iii_kit.storage import Cursor, Tx
 from iii_kit.trace import Carrier, carrier
@@ -39,7 +38,8 @@ class Step:
         self.result: bytes = b""
 
 
-_UNCALLED = Invocation("", None)
+_UNCALLED = Invocation(QUEUE_PROVIDER)
+"""What the queue provider learns of a call: everything is in its request."""
 
 
 class Ran:
@@ -128,44 +128,36 @@ def _prepare(bus: LocalBus, calls: Sequence[Call]) -> tuple[list[Step], BusError
 
 def _enter(bus: LocalBus, step: Step, trace: Carrier) -> bool:
     """Make the step ready to run; False when its function is no transaction of this engine."""
-    call = step.call
-    worker = bus.worker
-    namespace = worker.namespace_of(call)
-    function = _transaction(bus.router.resolve(namespace, call.fn), call.fn)
+    call, worker = step.call, bus.worker
+    function = _transaction(bus.router.resolve(worker.address(call.fn, call.opts), call.fn), call.fn)
     if function is None:
         return False
-    local = function.local
-    assert local is not None, "a transaction runs here"
-    data = worker.arguments(call)[1]
+    local = cast("LocalFunction", function.local)
+    _, data = worker.arguments(call.data)
+    metadata = None if call.opts.metadata is None else copy(call.opts.metadata)
+    traceparent, baggage = trace
+    if traceparent is not None or baggage is not None:
+        traceparent, baggage = carried(traceparent, baggage, function)
+    step.invocation = local.called(data, worker.caller_id, metadata, traceparent, baggage)
     step.request = local.validated(data)
-    caller = worker.caller_id
-    if caller is None and isinstance(data, dict):
-        caller = cast("dict[str, Any]", data).get(CALLER)
-    traceparent, baggage = readable(trace.traceparent), trace.baggage
-    if not function.owner.builtin and (traceparent is not None or baggage is not None):
-        baggage = with_function(baggage, call.fn)
-    metadata = None if call.opts.metadata is None else decode(worker.metadata(call) or b"null")
-    step.invocation = Invocation(call.fn, caller, metadata, traceparent, baggage)
     step.function = local
     return True
 
 
 def _enter_queue(bus: LocalBus, step: Step, trace: Carrier) -> bool:
-    call = step.call
+    call, worker = step.call, bus.worker
     provider = bus.router.resolve(DEFAULT, QUEUE_PROVIDER)
     function = _transaction(NO_QUEUE if isinstance(provider, Failure) else provider, call.fn)
     if function is None:
         return False
-    local = function.local
-    assert local is not None, "a transaction runs here"
+    local = cast("LocalFunction", function.local)
     step.receipt = bus.fresh_id()
-    namespace = bus.worker.namespace_of(call)
-    handed = handed_over(call.queue, call.fn, namespace, bus.worker.arguments(call)[1], step.receipt, *trace)
+    namespace = worker.address(call.fn, call.opts)
+    handed = handed_over(call.queue, call.fn, namespace, worker.arguments(call.data)[1], step.receipt, *trace)
     try:
         step.request = local.validated(handed)
     except BusError as error:
         raise enqueue_failure(Failure.of(error)).error(call.fn) from error
-    step.invocation = Invocation(QUEUE_PROVIDER, None)
     step.function = local
     return True
 

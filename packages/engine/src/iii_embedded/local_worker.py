@@ -11,20 +11,22 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
 from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from iii_embedded.calls import Answer, Failure, Request
 from iii_embedded.outbox import FAREWELL_S
 from iii_embedded.registry import DEFAULT, Function, elsewhere
 from iii_embedded.waiting import Waiting
 from iii_embedded.workers import Acknowledge, Worker
-from iii_kit.bus import Binding, Call, Provider
+from iii_kit.bus import Binding, Call, Json, Opts, Provider
 from iii_kit.encoding import decode, encode, exchanged
 from iii_kit.errors import BusError, EpochEnded, Unencodable
 from iii_kit.logs import logger
 from iii_kit.storage import Store
+from iii_kit.trace import NOTHING, Carrier
 
 if TYPE_CHECKING:
+    from iii_embedded.local_function import LocalFunction
     from iii_embedded.routing import Router
     from iii_embedded.triggers import BoundTrigger
 
@@ -32,6 +34,7 @@ _log = logger(__name__)
 
 Work = Coroutine[Any, Any, Any]
 Settle = Callable[[asyncio.Task[Any]], None]
+Run: TypeAlias = "tuple[asyncio.Task[Any], LocalFunction, Answer | None]"
 
 
 ENDED = Failure("epoch_ended", "the engine has stopped")
@@ -49,8 +52,8 @@ class LocalWorker(Worker):
         self.waiting = Waiting()
         self._context: Context = copy_context()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._runs: dict[asyncio.Task[None], Callable[[], None]] = {}
-        """The calls that its async functions execute, and what stops one that has not begun."""
+        self._runs: dict[Request, Run] = {}
+        """The calls that its async functions execute."""
         self._questions: dict[str, asyncio.Task[None]] = {}
 
     @property
@@ -64,13 +67,14 @@ class LocalWorker(Worker):
             return
         function.local.start(request, answer)
 
-    def run(self, work: Coroutine[Any, Any, None], stopped: Callable[[], None]) -> None:
-        """Run a call: its work answers by itself and says `ran` at its end; `stopped` when it is ended unbegun."""
-        self._runs[asyncio.get_running_loop().create_task(work, context=self._context.copy())] = stopped
+    def run(self, function: LocalFunction, request: Request, answer: Answer | None, work: Work) -> None:
+        """Run a call: its work answers by itself and says `ran` at its end."""
+        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
+        self._runs[request] = task, function, answer
 
-    def ran(self) -> None:
-        """The current task is a call that has been answered."""
-        self._runs.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
+    def ran(self, request: Request) -> None:
+        """A call has been answered."""
+        self._runs.pop(request, None)
 
     def spawn(self, work: Work, settle: Settle | None = None) -> asyncio.Task[Any]:
         """Run a coroutine as a task of this worker: in the context of its start, ended by a crash."""
@@ -85,15 +89,15 @@ class LocalWorker(Worker):
         """What sends the calls of a transaction once it is on disk, with the trace of the call that made it."""
         if traceparent is None and baggage is None:
             return self.send
-        return partial(self.send, traceparent=traceparent, baggage=baggage)
+        return partial(self.send, trace=Carrier(traceparent, baggage))
 
-    def send(self, calls: Sequence[Call], traceparent: str | None = None, baggage: str | None = None) -> None:
+    def send(self, calls: Sequence[Call], trace: Carrier = NOTHING) -> None:
         """Send calls without waiting for their answers; one that cannot be sent is logged."""
         if self.gone:
             return
         for call in calls:
             try:
-                request = self.request(call, traceparent, baggage)
+                request = self.request(call.fn, call.data, call.opts, trace)
             except BusError as error:
                 _log.error("event_not_sent", function=call.fn, code=error.code, message=error.message)
                 continue
@@ -102,32 +106,27 @@ class LocalWorker(Worker):
             else:
                 self.router.route(request, None)
 
-    def request(self, call: Call, traceparent: str | None, baggage: str | None) -> Request:
+    def request(self, fn: str, data: Json, opts: Opts, trace: Carrier) -> Request:
         """A call of this worker, encoded and checked."""
-        namespace = self.namespace_of(call)
-        data, value = self.arguments(call)
-        metadata = self.metadata(call)
-        return Request(call.fn, data, namespace, self, self.caller_id, metadata, traceparent, baggage, None, value)
+        namespace = self.address(fn, opts)
+        encoded, value = self.arguments(data)
+        metadata = None if opts.metadata is None else encode(opts.metadata)
+        return Request(fn, encoded, namespace, self, self.caller_id, metadata, *trace, None, value)
 
-    def namespace_of(self, call: Call) -> str:
-        """Where a call looks for its function."""
-        namespace = call.opts.namespace
-        if namespace is None:
+    def address(self, fn: str, opts: Opts) -> str:
+        """The namespace in which a call looks for its function."""
+        if opts.namespace is None:
             return DEFAULT
-        if not namespace.strip():
-            raise BusError("INVALID_NAMESPACE", "namespace must not be blank", call.fn)
-        return namespace
+        if not opts.namespace.strip():
+            raise BusError("INVALID_NAMESPACE", "namespace must not be blank", fn)
+        return opts.namespace
 
-    def arguments(self, call: Call) -> tuple[bytes, Any]:
+    def arguments(self, data: Json) -> tuple[bytes, Any]:
         """The data of a call as JSON bytes, and what they decode to."""
-        if call.data is None and not self.builtin:
+        if data is None and not self.builtin:
             # As on the other wire, where a call without data is dropped unanswered (engine spec 21.5).
             raise Unencodable("$", "the data of a call cannot be null")
-        return exchanged(call.data)
-
-    def metadata(self, call: Call) -> bytes | None:
-        """The metadata of a call as JSON bytes."""
-        return None if call.opts.metadata is None else encode(call.opts.metadata)
+        return exchanged(data)
 
     def offer(self, binding: BoundTrigger, acknowledge: Acknowledge) -> None:
         """Ask the provider; a refusal is its `BusError`."""
@@ -152,17 +151,17 @@ class LocalWorker(Worker):
         self.gone = True
         for task in list(self._tasks):
             task.cancel()
-        for run, stopped in list(self._runs.items()):
-            if getcoroutinestate(cast("Work", run.get_coro())) == CORO_CREATED:
-                del self._runs[run]
-                stopped()
-            run.cancel()
+        for request, (task, function, answer) in list(self._runs.items()):
+            if getcoroutinestate(cast("Work", task.get_coro())) == CORO_CREATED:
+                del self._runs[request]
+                function.stopped(request, answer)
+            task.cancel()
         self.waiting.end(ENDED)
 
     async def finished(self) -> None:
         """Return when what was stopped has ended, or has had its time to."""
         if self._tasks or self._runs:
-            await asyncio.wait([*self._tasks, *self._runs], timeout=FAREWELL_S)
+            await asyncio.wait([*self._tasks, *(run[0] for run in self._runs.values())], timeout=FAREWELL_S)
 
     def report(self, done: asyncio.Task[Any]) -> None:
         """Log how a task ended that nobody waits for."""

@@ -51,7 +51,7 @@ class Router:
             refuse(request, answer, function)
             return
         if request.traceparent is not None or request.baggage is not None:
-            carry(request, function)
+            request.traceparent, request.baggage = carried(request.traceparent, request.baggage, function)
         function.owner.execute(function, request, answer)
 
     def enqueue(self, request: Request, queue: str, answer: Answer | None) -> None:
@@ -136,11 +136,9 @@ def drop(function_id: str, failure: Failure) -> None:
     _log.warning("void_call_failed", function=function_id, code=failure.code, message=failure.message)
 
 
-def carry(request: Request, function: Function) -> None:
-    """Set what travels beside the payload: a readable traceparent, and the called function in the baggage."""
-    request.traceparent = readable(request.traceparent)
-    if not function.owner.builtin:
-        request.baggage = with_function(request.baggage, request.function_id)
+def carried(traceparent: str | None, baggage: str | None, function: Function) -> tuple[str | None, str | None]:
+    """What travels beside a payload: a readable traceparent, and the called function in the baggage."""
+    return readable(traceparent), baggage if function.owner.builtin else with_function(baggage, function.id)
 
 
 @lru_cache(maxsize=4096)

@@ -18,13 +18,18 @@ from iii_kit.errors import BusError, CategoryError, CodedError
 def request_of(spec: FunctionSpec, data: Json) -> Any:
     """The validated request in `data`. Raises the error that `spec` names for a request that does not fit."""
     request, problem = spec.parse(data)
-    if problem is None:
-        return request
+    if problem is not None:
+        raise refusal(spec, problem)
+    return request
+
+
+def refusal(spec: FunctionSpec, problem: str) -> BusError:
+    """The error of a request that does not fit."""
     if "/" in spec.invalid:
-        raise CodedError(spec.invalid, problem)
+        return CodedError(spec.invalid, problem)
     if " " in spec.invalid:
-        raise CategoryError(spec.invalid, problem)
-    raise BusError(spec.invalid, f"Failed to deserialize input for {spec.id}: {problem}", spec.id)
+        return CategoryError(spec.invalid, problem)
+    return BusError(spec.invalid, f"Failed to deserialize input for {spec.id}: {problem}", spec.id)
 
 
 def answer_of(result: Any) -> Json:
