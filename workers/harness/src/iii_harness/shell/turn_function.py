@@ -15,6 +15,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 
 from iii_contracts.harness.turn import TurnRequest
 from iii_harness.shell.generation import InProgress
+from iii_harness.shell.session_names import SessionNames
 from iii_harness.shell.step import Outcome, Step, Tools
 from iii_kit.bus import Invocation
 from iii_kit.errors import BusError, EpochEnded
@@ -35,6 +36,7 @@ class TurnFunction:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._parts = tools.parts
+        self._names = SessionNames(tools.parts)
 
     async def turn(self, request: TurnRequest, _: Invocation) -> dict[str, Any]:
         """Run the step that was delivered, once."""
@@ -42,7 +44,8 @@ class TurnFunction:
         if not self._parts.executing.enter(session_id, turn_id, step):
             return _answer(session_id, Outcome("running", skipped=True))
         try:
-            with _traced(request) as span:
+            name = await self._names.of(session_id, turn_id)
+            with _traced(request, name) as span:
                 outcome = await self._run(request)
                 span.set_attribute("iii.turn.status", outcome.status)
                 if outcome.status == "failed" and not outcome.skipped:
@@ -109,13 +112,15 @@ def _answer(session_id: str, outcome: Outcome) -> dict[str, Any]:
 
 
 @contextmanager
-def _traced(request: TurnRequest) -> Generator[Span]:
+def _traced(request: TurnRequest, session_name: str | None) -> Generator[Span]:
     """The step's span, with the baggage that every span below it copies."""
     tags = {
         "iii.session.id": request.session_id,
         "iii.message.id": request.turn_id,
         "iii.tag.kind": "harness.subagent" if request.depth else "harness.turn",
     }
+    if session_name:
+        tags["iii.session.name"] = session_name
     if request.message_preview:
         tags["iii.tag.message"] = request.message_preview
         if request.depth:
