@@ -293,8 +293,7 @@ async def test_a_taken_name_is_told_in_words_and_ends_the_attempt(wire: Wire) ->
     with pytest.raises(BusError) as refused:
         second = await wire.attach(name)
         await second.connected()  # type: ignore[attr-defined]
-        await until(lambda: second._failed)  # type: ignore[attr-defined]
-        await second.connected()  # type: ignore[attr-defined]
+        await second.refused()  # type: ignore[attr-defined]
     assert refused.value.code == "WORKER_NAMESPACE_CONFLICT"
     assert name in refused.value.message
     assert (await first.call("engine::workers::list", {}))["workers"]
