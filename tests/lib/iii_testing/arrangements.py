@@ -76,9 +76,13 @@ class PartProcess:
             time.sleep(0.01)
 
     @property
+    def log(self) -> str:
+        """All that it has said."""
+        return self._log.read_text()
+
+    @property
     def is_ready(self) -> bool:
-        said = self._log.read_text()
-        return '"event": "ready"' in said or '"ready": true' in said
+        return '"event": "ready"' in self.log or '"ready": true' in self.log
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal and go on."""

@@ -39,9 +39,15 @@ class StackProcess:
     ) -> None:
         self.data = data
         self.env = environment(data, **extra)
+        self._arguments = (*arrangement.options, *arguments)
+        self._start(port)
+        self.apart = Apart(arrangement, self.url, data.parent / "parts", self.env)
+        self.apart.start()
+
+    def _start(self, port: int) -> None:
         started = time.monotonic()
         self.process = subprocess.Popen(
-            [COMMAND, "up", "--json", "--port", str(port), *arrangement.options, *arguments],
+            [COMMAND, "up", "--json", "--port", str(port), *self._arguments],
             env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -55,8 +61,20 @@ class StackProcess:
             assert self.process.stderr is not None
             raise AssertionError(f"the stack did not start: {self.process.stderr.read()}")
         self.ready: dict[str, Any] = json.loads(line)
-        self.apart = Apart(arrangement, self.url, data.parent / "parts", self.env)
-        self.apart.start()
+
+    def restart(self) -> None:
+        """Kill the stack's own process and start it again at its port; the parts beside it live on."""
+        port = int(self.url.rsplit(":", 1)[1])
+        self.process.kill()
+        self._wait(20)
+        self._start(port)
+
+    def _wait(self, seconds: float) -> int:
+        code = self.process.wait(seconds)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+        return code
 
     @property
     def url(self) -> str:
@@ -81,11 +99,7 @@ class StackProcess:
         self.apart.end()
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(seconds)
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-            stream.close()
-        return code
+        return self._wait(seconds)
 
 
 def cli(*arguments: str, env: dict[str, str], seconds: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -35,6 +35,7 @@ PATIENCE_S = 2.0
 
 LOOK_S = 0.25
 
+NAME_TAKEN = "WORKER_NAMESPACE_CONFLICT"
 CONNECTION_LOST = ("epoch_ended", "not_connected")
 
 log = logger(__name__)
@@ -119,15 +120,18 @@ async def _until_stopped(stop: asyncio.Event, serving: Awaitable[None]) -> None:
 
 
 async def _serve(part: Part, how: Apart, bus: SdkBus, store: SqliteStore, workers: list[tuple[str, Worker]]) -> None:
-    await _connected(bus, how)
+    await _connected(part, bus, how)
     workers.extend(part.install(bus, real_world(), store, await _served_by_others(part, how, bus)))
     for _, worker in workers:
         await worker.ready()
     _tell(part, how)
-    await bus.refused()
+    try:
+        await bus.refused()
+    except BusError as error:
+        raise _refused(part, how, error) from None
 
 
-async def _connected(bus: SdkBus, how: Apart) -> None:
+async def _connected(part: Part, bus: SdkBus, how: Apart) -> None:
     """Wait for the engine, and say so when it takes longer."""
     told = False
     while True:
@@ -136,9 +140,7 @@ async def _connected(bus: SdkBus, how: Apart) -> None:
             return
         except BusError as error:
             if error.code != "not_connected":
-                raise StackError(
-                    error.code, f"the engine at {how.engine} refuses this worker: {error.message}"
-                ) from None
+                raise _refused(part, how, error) from None
         if not told:
             console(stderr=True).print(f"waiting for an engine at {how.engine}")
             told = True
@@ -154,7 +156,7 @@ async def _served_by_others(part: Part, how: Apart, bus: SdkBus) -> frozenset[st
         except BusError as error:
             if error.code not in CONNECTION_LOST:
                 raise
-            await _connected(bus, how)
+            await _connected(part, bus, how)
             continue
         found = frozenset(
             row["function_id"] for row in listed["functions"] if row["function_id"].startswith(part.watched)
@@ -163,6 +165,17 @@ async def _served_by_others(part: Part, how: Apart, bus: SdkBus) -> frozenset[st
         if left <= 0:
             return found
         await clock.sleep(min(left, LOOK_S))
+
+
+def _refused(part: Part, how: Apart, error: BusError) -> StackError:
+    """Why the engine wants nothing of this worker, in terms of what can be done about it."""
+    if error.code != NAME_TAKEN:
+        return StackError(error.code, f"the engine at {how.engine} refuses this worker: {error.message}")
+    return StackError(
+        "served",
+        f"the engine at {how.engine} has a worker named {part.name} already",
+        hint=f"end that one, or start the stack with --without {part.name}",
+    )
 
 
 def _tell(part: Part, how: Apart) -> None:

@@ -48,7 +48,5 @@ def _install(bus: SdkBus, world: World, store: SqliteStore, served: frozenset[st
     import iii_queue
 
     if served:
-        raise StackError(
-            "served", "this engine has a queue already", hint="start the stack --without queue, or use the queue it has"
-        )
+        raise StackError("served", "this engine has a queue already", hint="start the stack with --without queue")
     return [("queue", iii_queue.install(bus, store, world))]

@@ -73,6 +73,6 @@ def _install(bus: SdkBus, world: World, store: SqliteStore, served: frozenset[st
         raise StackError(
             "served",
             "other workers serve everything that the siblings would",
-            hint="start the stack --without siblings",
+            hint="start the stack with --without siblings",
         )
     return [(sibling.name, sibling.install(bus, world, store)) for sibling in SIBLINGS if sibling not in yielding]
