@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -20,7 +19,6 @@ from typing import Protocol
 _AT_A_TIME = 256
 _VERSION = bytes(0x40 | octet & 0x0F for octet in range(256))
 _VARIANT = bytes(0x80 | octet & 0x3F for octet in range(256))
-_HYPHENS = re.compile("(.{8})(.{4})(.{4})(.{4})(.{12})")
 
 
 class Point(Enum):
@@ -97,7 +95,7 @@ class RandomIds:
             octets = bytearray(os.urandom(16 * _AT_A_TIME))
             octets[6::16] = octets[6::16].translate(_VERSION)
             octets[8::16] = octets[8::16].translate(_VARIANT)
-            self._uuids.extend(_HYPHENS.sub(r"\1-\2-\3-\4-\5 ", octets.hex()).split())
+            self._uuids.extend(f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}" for h in octets.hex(" ", 16).split())
             return self.uuid()
 
     def _forget(self) -> None:
