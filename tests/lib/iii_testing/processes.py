@@ -38,6 +38,7 @@ class StackProcess:
         **extra: str,
     ) -> None:
         self.data = data
+        self.log = data.with_name(f"{data.name}.log")
         self.env = environment(data, **extra)
         self._arguments = (*arrangement.options, *arguments)
         self._start(port)
@@ -46,20 +47,21 @@ class StackProcess:
 
     def _start(self, port: int) -> None:
         started = time.monotonic()
-        self.process = subprocess.Popen(
-            [COMMAND, "up", "--json", "--port", str(port), *self._arguments],
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [COMMAND, "up", "--json", "--port", str(port), *self._arguments],
+                env=self.env,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         self.seconds = time.monotonic() - started
         if not line:
             self.process.wait()
-            assert self.process.stderr is not None
-            raise AssertionError(f"the stack did not start: {self.process.stderr.read()}")
+            raise AssertionError(f"the stack did not start: {self.log.read_text()}")
         self.ready: dict[str, Any] = json.loads(line)
 
     def restart(self) -> None:
@@ -71,9 +73,8 @@ class StackProcess:
 
     def _wait(self, seconds: float) -> int:
         code = self.process.wait(seconds)
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-            stream.close()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
         return code
 
     @property
