@@ -129,7 +129,8 @@ def test_on_a_phone_the_list_is_a_drawer_and_nothing_is_wider_than_the_screen(
 ) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     long = f"[{'x' * 300}](https://example.com) `{'y' * 300}`\n\n| {' | '.join('abcdefghij' * 2)} |\n|{'---|' * 20}\n"
-    session = desk.converse("a phone", [text(long), call("desk::add", {"a": 1, "b": 2})], [text("Done.")])
+    steps = [text(long), call("desk::add", {"a": 1, "b": 2})], [text("Done.")], [call("desk::gate")], [text("Gone.")]
+    session = desk.converse("a phone", *steps)
     page.goto(address)
     page.get_by_role("button", name="Conversations").click()
     page.get_by_role("link", name=re.compile("^a phone")).click()
@@ -138,6 +139,12 @@ def test_on_a_phone_the_list_is_a_drawer_and_nothing_is_wider_than_the_screen(
     assert page.url.endswith(session)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.evaluate("document.querySelector('.scroll').scrollWidth") == 390
+    message_field(page).fill("and now wait")
+    message_field(page).press("Enter")
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    box = page.get_by_role("button", name="Send").bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 390
     page.get_by_role("button", name="Conversations").click()
     page.keyboard.press("Escape")
     expect(page.get_by_role("searchbox")).to_be_hidden()

@@ -25,12 +25,13 @@ export type Part =
 
 export type Item =
   | { kind: "user"; id: string; entry: Entry }
-  | { kind: "assistant"; id: string; message: Message; parts: Part[]; streaming: boolean }
+  | { kind: "assistant"; id: string; message: Message; parts: Part[]; streaming: boolean; explained: boolean }
   | { kind: "note"; id: string; entry: Entry }
   | { kind: "result"; id: string; message: Message };
 
 const GENERIC = "agent_trigger";
 const QUIET = new Set(["runtime_context", "message_order", "model_notice"]);
+const EXPLAINS = new Set(["error", "recovery"]);
 const NUDGE = /_resume_\d+$/;
 
 export function itemsOf(entries: readonly Entry[], turn: StatusReport | null): Item[] {
@@ -41,7 +42,7 @@ export function itemsOf(entries: readonly Entry[], turn: StatusReport | null): I
   const live = isLive(turn);
   const lastSpoken = entries.findLast((entry) => entry.message?.role === "assistant")?.id;
   const items: Item[] = [];
-  for (const entry of entries) {
+  for (const [at, entry] of entries.entries()) {
     const { id, message } = entry;
     if (message === undefined) {
       if (entry.custom !== undefined && !QUIET.has(entry.custom.custom_type)) items.push({ kind: "note", id, entry });
@@ -51,7 +52,8 @@ export function itemsOf(entries: readonly Entry[], turn: StatusReport | null): I
       const current = live && id === lastSpoken;
       const parts = message.content.flatMap((block) => partOf(block, entry, results, current, turn, called));
       const streaming = current && !message.content.some((block) => block.type === "function_call");
-      items.push({ kind: "assistant", id, message, parts, streaming });
+      const explained = EXPLAINS.has(entries[at + 1]?.custom?.custom_type ?? "");
+      items.push({ kind: "assistant", id, message, parts, streaming, explained });
     } else if (message.role === "function_result") {
       if (!called.has(message.function_call_id ?? "")) items.push({ kind: "result", id, message });
     } else items.push({ kind: "note", id, entry });

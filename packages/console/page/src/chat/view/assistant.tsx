@@ -13,15 +13,16 @@ interface AssistantProps {
 }
 
 export const AssistantView = memo(function AssistantView({ item, onComplete }: AssistantProps) {
-  const { message, parts, streaming } = item;
-  if (parts.length === 0 && !message.error_message) return null;
+  const { message, parts, streaming, explained } = item;
+  const trouble = explained ? undefined : message.error_message;
+  if (parts.length === 0 && !trouble) return null;
   return (
     <article className={streaming ? "answer answer-streaming" : "answer"} aria-label="Agent" aria-busy={streaming}>
       {parts.map((part, at) => (
         <PartView key={part.kind === "call" ? part.call.id : at} part={part} streaming={streaming && at === parts.length - 1} onComplete={onComplete} />
       ))}
       {message.stop_reason === "length" && <p className="aside">The answer was cut off: the model reached its limit of output.</p>}
-      {message.error_message && <p className="aside aside-error">{message.error_message}</p>}
+      {trouble && <p className="aside aside-error">{trouble}</p>}
       {message.warnings?.map((warning, at) => (
         <p key={at} className="aside">
           {warning}
@@ -36,6 +37,7 @@ function sameItem(before: AssistantProps, after: AssistantProps): boolean {
   return (
     a.message === b.message &&
     a.streaming === b.streaming &&
+    a.explained === b.explained &&
     a.parts.length === b.parts.length &&
     a.parts.every((part, at) => samePart(part, b.parts[at]))
   );

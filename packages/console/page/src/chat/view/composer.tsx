@@ -74,7 +74,7 @@ export function Composer({ sessionId, choices, live, stopping, onSend, onStop }:
       <div className="composer-row">
         <ModelPicker choices={choices} />
         <Button kind="quiet" icon="shield" className="functions-button" onClick={() => setFunctions(true)}>
-          Functions
+          <span className="label">Functions</span>
           {changes > 0 && <span className="count" aria-label={`, ${changes} changed`}>{changes}</span>}
         </Button>
         <span className="spacer" />

@@ -1,5 +1,6 @@
 // What the agent may call: every function that is connected, each with a switch, and the patterns behind them.
 import { useEffect, useMemo, useState } from "react";
+import type { FunctionPolicy } from "../../host/settings";
 import { Button, Dialog, Spinner } from "../../ui/components";
 import type { Choices } from "../choices";
 import { useChat } from "../context";
@@ -13,10 +14,12 @@ interface FunctionRow {
 
 export function FunctionsDialog({ choices, onClose }: { choices: Choices; onClose(): void }) {
   const { basePolicy } = useChat();
-  const { rows, problem } = useFunctions();
+  const { rows: connected, problem } = useFunctions();
   const [query, setQuery] = useState("");
   const { change, setChange } = choices;
   const policy = useMemo(() => changed(basePolicy, change), [basePolicy, change]);
+  const [policyAtFirst] = useState(policy);
+  const rows = useMemo(() => connected && allowedFirst(connected, policyAtFirst), [connected, policyAtFirst]);
   const shown = (rows ?? []).filter(({ function_id, description }) =>
     `${function_id} ${description ?? ""}`.toLowerCase().includes(query.trim().toLowerCase()),
   );
@@ -80,6 +83,12 @@ export function FunctionsDialog({ choices, onClose }: { choices: Choices; onClos
       </div>
     </Dialog>
   );
+}
+
+/** What is allowed when the dialog opens comes first; a row that is switched stays where it is. */
+function allowedFirst(rows: FunctionRow[], policy: FunctionPolicy): FunctionRow[] {
+  const allowed = (row: FunctionRow) => allows(policy, row.function_id);
+  return [...rows.filter(allowed), ...rows.filter((row) => !allowed(row))];
 }
 
 function FunctionSwitch({ row, on, onSwitch }: { row: FunctionRow; on: boolean; onSwitch(on: boolean): void }) {

@@ -57,10 +57,14 @@ function ErrorNote({ fields }: { fields: Record<string, unknown> }) {
 
 function RecoveryNote({ fields }: { fields: Record<string, unknown> }) {
   const recovering = fields["status"] === "recovering";
-  const attempt = `attempt ${String(fields["attempt"] ?? 1)} of ${String(fields["max_attempts"] ?? 1)}`;
   const title = said(fields, "summary") ?? (recovering ? "The answer broke off." : "Recovered.");
   return (
-    <Notice tone={recovering ? "warning" : "info"} title={recovering ? `${title} Going on from there, ${attempt}.` : title}>
+    <Notice tone={recovering ? "warning" : "info"} title={title}>
+      {recovering && (
+        <p>
+          Going on from there, attempt {String(fields["attempt"] ?? 1)} of {String(fields["max_attempts"] ?? 1)}.
+        </p>
+      )}
       {recovering && <Technical fields={fields} />}
     </Notice>
   );

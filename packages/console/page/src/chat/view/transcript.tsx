@@ -29,7 +29,7 @@ export function TranscriptView({ conversation }: { conversation: Conversation })
       if (area !== null) area.scrollTop = area.scrollHeight - fromEnd;
     });
   };
-  const waiting = isLive(turn) && !items.some((item) => item.kind === "assistant" && item.streaming && item.parts.length > 0);
+  const waiting = isLive(turn) && !items.some(isAtWork);
   return (
     <div className="scroll-frame">
       <div className="scroll" ref={ref} tabIndex={0} role="log" aria-live="off" aria-label="Conversation">
@@ -54,6 +54,13 @@ export function TranscriptView({ conversation }: { conversation: Conversation })
       {!atEnd && <IconButton icon="down" label="Jump to the newest" kind="plain" className="to-end" onClick={toEnd} />}
     </div>
   );
+}
+
+/** True for an item that shows by itself that the agent works: words that come, or a call that runs. */
+function isAtWork(item: Item): boolean {
+  if (item.kind !== "assistant") return false;
+  const running = item.parts.some((part) => part.kind === "call" && (part.call.state === "running" || part.call.state === "writing"));
+  return running || (item.streaming && item.parts.length > 0);
 }
 
 function ItemView({ item, conversation }: { item: Item; conversation: Conversation }) {
