@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any, cast
 
 from iii_contracts import router as contract
@@ -34,12 +33,6 @@ class NobodyListens:
         """Nothing to end."""
 
 
-@dataclass(slots=True)
-class _Running:
-    relay: Relay
-    over: asyncio.Event
-
-
 class Generations:
     """All running streams, by request id."""
 
@@ -47,7 +40,7 @@ class Generations:
         self._bus = bus
         self._world = world
         self._providers = providers
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Relay] = {}
         self._watch = StreamWatch(world.clock)
         self._draining = False
 
@@ -78,7 +71,7 @@ class Generations:
         running = self._running.get(request.request_id)
         if running is None:
             return {"aborted": False}
-        aborted = running.relay.interrupt("abort")
+        aborted = running.interrupt("abort")
         over = asyncio.create_task(running.over.wait())
         limit = asyncio.create_task(self._world.clock.sleep(ABORT_WAIT_S))
         await asyncio.wait({over, limit}, return_when=asyncio.FIRST_COMPLETED)
@@ -89,10 +82,12 @@ class Generations:
     async def drain(self) -> None:
         """Take no more requests and end the running streams with a transient error."""
         self._draining = True
-        for running in list(self._running.values()):
-            running.relay.interrupt("drain")
-        for running in list(self._running.values()):
-            await running.over.wait()
+        running = list(self._running.values())
+        for relay in running:
+            relay.interrupt("drain")
+        for relay in running:
+            await relay.over.wait()
+        self._watch.close()
 
     async def _sink(self, data: Any) -> Sink:
         ref = cast("dict[str, Any]", data).get("writer_ref") if isinstance(data, dict) else None
@@ -133,8 +128,7 @@ class Generations:
         return Plan(provider, asked.model, request_id, payload, (model or {}).get("pricing"), limits)
 
     async def _run(self, relay: Relay, request_id: str) -> Json:
-        running = _Running(relay, asyncio.Event())
-        self._running[request_id] = running
+        self._running[request_id] = relay
         provider = relay.provider
         try:
             response = await relay.run()
@@ -144,7 +138,7 @@ class Generations:
             raise
         finally:
             del self._running[request_id]
-            running.over.set()
+            relay.over.set()
         self._providers.mark(provider, available=True)
         return response
 

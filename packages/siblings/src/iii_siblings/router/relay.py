@@ -34,10 +34,6 @@ LAST_WORD_S = 5.0
 STOP_TIMEOUT_MS = 2_000
 
 
-class CallerGone(Exception):
-    """The reader of the caller's channel has left."""
-
-
 class CallerSink(Protocol):
     """Where the frames go."""
 
@@ -73,7 +69,8 @@ class Relay:
         self._plan = plan
         self._clock = world.clock
         self._deadline = self._clock.monotonic() + plan.limits.stream_timeout_ms / 1000
-        self._interrupted: asyncio.Future[Interrupt] = asyncio.get_running_loop().create_future()
+        self._why: Interrupt | None = None
+        self._interrupted: asyncio.Future[None] | None = None
         self._reader = FrameReader()
         self._held: list[str | bytes] = []
         self._attempts = 0
@@ -86,6 +83,8 @@ class Relay:
         self._grace: asyncio.Task[None] | None = None
         self._task: asyncio.Task[Any] | None = None
         self._woken = False
+        self.over = asyncio.Event()
+        """Set once the stream has ended and its id is free again."""
         self.message: dict[str, Any] = {}
         """The final message, once `run` has returned."""
 
@@ -106,9 +105,11 @@ class Relay:
 
     def interrupt(self, why: Interrupt) -> bool:
         """Cut the stream short; False when it is already ending."""
-        if self._interrupted.done() or (self._ending and why != "total"):
+        if self._why is not None or (self._ending and why != "total"):
             return False
-        self._interrupted.set_result(why)
+        self._why = why
+        if self._interrupted is not None and not self._interrupted.done():
+            self._interrupted.set_result(None)
         self._wake()
         return True
 
@@ -119,7 +120,9 @@ class Relay:
         """
         self._watch.add(self)
         try:
-            outcome = await self._attempts_until_settled()
+            outcome = await self._attempt()
+            while (pause := self._pause if isinstance(outcome, Answered) else self._delay(outcome)) is not None:
+                outcome = await self._cut_during(pause) or await self._attempt()
         finally:
             self._watch.discard(self)
         response = await self._conclude(outcome)
@@ -128,21 +131,12 @@ class Relay:
             await self._stop_provider()
         return response
 
-    async def _attempts_until_settled(self) -> Outcome:
-        while True:
-            outcome = await self._attempt()
-            pause = self._pause if isinstance(outcome, Answered) else self._delay(outcome)
-            if pause is None:
-                return outcome
-            cut = await self._wait(pause)
-            if cut is not None:
-                return cut
-
     async def _attempt(self) -> Outcome:
         self._attempts += 1
-        self._frames = 0
-        self._reader = FrameReader()
-        self._held.clear()
+        if self._attempts > 1:
+            self._frames = 0
+            self._reader = FrameReader()
+            self._held.clear()
         plan = self._plan
         try:
             channel = await self._bus.channel()
@@ -166,11 +160,12 @@ class Relay:
         """Pass on in the task of the caller's own call, which `interrupt` cancels where it waits."""
         task = self._task = asyncio.current_task()
         try:
-            if not self._interrupted.done():
+            if self._why is None:
                 answered = await self._pass_on(source)
                 if answered is not None:
                     return answered
-        except CallerGone:
+        except BusError:
+            # The reader of the caller's channel has left.
             return Cut("gone")
         except asyncio.CancelledError:
             if task is None or not self._woken or task.uncancel() > 0:
@@ -179,16 +174,21 @@ class Relay:
         finally:
             self._task = None
         await self._hear(call)
-        if self._interrupted.done():
-            return Cut("gone" if self._ending else self._interrupted.result())
+        if self._why is not None:
+            return Cut("gone" if self._ending else self._why)
         return self._broken(call)
 
     async def _hear(self, call: asyncio.Task[Json]) -> None:
         """A stream has ended without its last frame: the provider's call, which ends about now, may say why."""
-        if not call.done() and not self._interrupted.done():
-            grace = asyncio.create_task(self._clock.sleep(GRACE_S))
-            await asyncio.wait({call, grace, self._interrupted}, return_when=asyncio.FIRST_COMPLETED)
-            grace.cancel()
+        if not call.done() and self._why is None:
+            await self._wait(GRACE_S, call)
+
+    async def _wait(self, seconds: float, *others: asyncio.Future[Any]) -> None:
+        """Wait that long, for one of the others or for an interruption."""
+        self._interrupted = asyncio.get_running_loop().create_future()
+        sleeping = asyncio.create_task(self._clock.sleep(seconds))
+        await asyncio.wait({sleeping, self._interrupted, *others}, return_when=asyncio.FIRST_COMPLETED)
+        sleeping.cancel()
 
     def _call_ended(self, call: asyncio.Task[Json]) -> None:
         """The provider's call has ended: what it sent may still be on its way, for a while."""
@@ -237,10 +237,13 @@ class Relay:
                 if kind in TERMINAL:
                     answered = self._answered(frame, item)
                     if answered is not None:
-                        await self._last(answered)
+                        self._pause = self._delay(answered)
+                        if self._pause is None:
+                            self._ending = True
+                            await self._release(answered.item)
                         return answered
                 elif self._streaming or kind == "ping":
-                    await self._send(self._priced(frame, item))
+                    await self._sink.send(self._priced(frame, item))
                 elif kind not in BEFORE_CONTENT:
                     await self._begin(item)
                 else:
@@ -250,26 +253,14 @@ class Relay:
 
     async def _begin(self, item: str | bytes) -> None:
         self._streaming = True
-        await self._release()
-        await self._send(item)
+        await self._release(item)
 
-    async def _release(self) -> None:
+    async def _release(self, item: str | bytes) -> None:
+        """Send what is held, and then a frame."""
         held, self._held = self._held, []
-        for item in held:
-            await self._send(item)
-
-    async def _last(self, answered: Answered) -> None:
-        self._pause = self._delay(answered)
-        if self._pause is None:
-            self._ending = True
-            await self._release()
-            await self._send(answered.item)
-
-    async def _send(self, item: str | bytes) -> None:
-        try:
-            await self._sink.send(item)
-        except BusError as error:
-            raise CallerGone from error
+        for earlier in held:
+            await self._sink.send(earlier)
+        await self._sink.send(item)
 
     def _answered(self, frame: Frame, item: str | bytes) -> Answered | None:
         message = self._reader.ended
@@ -298,18 +289,18 @@ class Relay:
             pause = max(pause, outcome.retry_after_ms / 1000)
         return pause if self._clock.monotonic() + pause < self._deadline else None
 
-    async def _wait(self, seconds: float) -> Cut | None:
+    async def _cut_during(self, seconds: float) -> Cut | None:
+        """Pause before the next attempt."""
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0:
-            sleeping = asyncio.create_task(self._clock.sleep(min(left, PING_EVERY_S)))
-            await asyncio.wait({sleeping, self._interrupted}, return_when=asyncio.FIRST_COMPLETED)
-            sleeping.cancel()
-            if self._interrupted.done():
-                return Cut(self._interrupted.result())
+            if self._why is None:
+                await self._wait(min(left, PING_EVERY_S))
+            if self._why is not None:
+                return Cut(self._why)
             if left > PING_EVERY_S:
                 try:
-                    await self._send('{"type":"ping"}')
-                except CallerGone:
+                    await self._sink.send('{"type":"ping"}')
+                except BusError:
                     return Cut("gone")
         return None
 
@@ -358,9 +349,8 @@ class Relay:
 
     async def _release_and_send(self, item: str) -> None:
         try:
-            await self._release()
-            await self._send(item)
-        except CallerGone:
+            await self._release(item)
+        except BusError:
             pass
 
     def _response(self, code: str | None, detail: Any = None) -> Json:

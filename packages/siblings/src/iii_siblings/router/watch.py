@@ -17,7 +17,7 @@ class Watched(Protocol):
 
 
 class StreamWatch:
-    """Looks at every stream when the first of them is due. No task runs while no stream does."""
+    """Looks at every stream when the first of them is due; once it finds none, it sleeps no more."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -30,23 +30,23 @@ class StreamWatch:
         self._streams.add(stream)
         now = self._clock.monotonic()
         if self._task is None or now + stream.check(now) < self._due:
-            self._stop()
+            self.close()
             self._task = asyncio.create_task(self._run())
 
     def discard(self, stream: Watched) -> None:
         """Forget a stream that has ended."""
         self._streams.discard(stream)
-        if not self._streams:
-            self._stop()
 
-    def _stop(self) -> None:
+    def close(self) -> None:
+        """Stop looking, until the next stream begins."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
     async def _run(self) -> None:
-        while True:
+        while self._streams:
             now = self._clock.monotonic()
             left = min(stream.check(now) for stream in list(self._streams))
             self._due = now + left
             await self._clock.sleep(left)
+        self._task = None
