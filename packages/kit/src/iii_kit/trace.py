@@ -112,6 +112,29 @@ def tagged(entries: Mapping[str, str]) -> AbstractContextManager[None]:
     return _Within(otel_context.set_value(_BAGGAGE, {**otel_baggage.get_all(context), **entries}, context))
 
 
+class Spanned:
+    """Work inside a new span of its own, with these baggage entries set for it and everything below it."""
+
+    __slots__ = ("_context", "_span", "_token")
+
+    def __init__(self, tracer: otel_trace.Tracer, name: str, entries: Mapping[str, str]) -> None:
+        outer = otel_context.get_current()
+        tags = otel_context.set_value(_BAGGAGE, {**otel_baggage.get_all(outer), **entries}, outer)
+        self._span = tracer.start_span(name, context=tags)
+        self._context = otel_trace.set_span_in_context(self._span, tags)
+
+    def __enter__(self) -> otel_trace.Span:
+        self._token: Token[Context] = otel_context.attach(self._context)
+        return self._span
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        otel_context.detach(self._token)
+        if isinstance(error, Exception):
+            self._span.record_exception(error)
+            self._span.set_status(otel_trace.Status(otel_trace.StatusCode.ERROR, f"{type(error).__name__}: {error}"))
+        self._span.end()
+
+
 def hidden(name: str | None) -> AbstractContextManager[None]:
     """Work whose spans viewers leave out, as bookkeeping called `name`; nothing at all where nobody traces."""
     if name is None or not otel_trace.get_current_span().get_span_context().is_valid:

@@ -5,6 +5,8 @@ A call is invoked only once its `triggered` is durable, and never again for that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec.structs import replace
 
@@ -23,6 +25,8 @@ class Walk(msgspec.Struct, frozen=True):
     record: TurnRecord
     answered: list[Append]
     call: PlannedCall | None
+    behind: Sequence[PlannedCall] = ()
+    """The calls after that one."""
 
 
 def planned(record: TurnRecord, message: Message) -> list[PlannedCall]:
@@ -31,17 +35,17 @@ def planned(record: TurnRecord, message: Message) -> list[PlannedCall]:
     return plan(message.get("content"), expose=policy.expose if policy is not None else "agent_trigger")
 
 
-def walk(record: TurnRecord, message: Message, view: View, facts: Facts) -> Walk:
-    """Answer locally what needs no target, up to the first call that does."""
+def walk(record: TurnRecord, message: Message, calls: Sequence[PlannedCall], view: View, facts: Facts) -> Walk:
+    """Answer locally those of the reply's `calls` that need no target, up to the first one that does."""
     answered: list[Append] = []
-    calls = dict(record.calls)
-    for call in planned(record, message):
-        checkpoint = calls.get(call.id)
+    checkpoints = dict(record.calls)
+    for index, call in enumerate(calls):
+        checkpoint = checkpoints.get(call.id)
         if checkpoint is not None and checkpoint.state != "triggered":
             continue
         entry_id = entry_ids.result(record.turn_id, call.id)
         if entry_id in view.logged:
-            calls[call.id] = done(call.target, entry_id)
+            checkpoints[call.id] = done(call.target, entry_id)
             continue
         local = (
             synthetic.interrupted(stopped=False)
@@ -49,11 +53,12 @@ def walk(record: TurnRecord, message: Message, view: View, facts: Facts) -> Walk
             else local_result(record, message, call, facts)
         )
         if local is None:
-            calls[call.id] = Checkpoint(state="triggered", function_id=call.target)
-            return Walk(replace(record, calls=calls, updated_at=facts.now_ms), answered, call)
+            checkpoints[call.id] = Checkpoint(state="triggered", function_id=call.target)
+            triggered = replace(record, calls=checkpoints, updated_at=facts.now_ms)
+            return Walk(triggered, answered, call, calls[index + 1 :])
         answered.append(result_entry(record, call.id, call.target, local, facts))
-        calls[call.id] = done(call.target, entry_id)
-    return Walk(replace(record, calls=calls, updated_at=facts.now_ms), answered, None)
+        checkpoints[call.id] = done(call.target, entry_id)
+    return Walk(replace(record, calls=checkpoints, updated_at=facts.now_ms), answered, None)
 
 
 def local_result(record: TurnRecord, message: Message, call: PlannedCall, facts: Facts) -> Result | None:

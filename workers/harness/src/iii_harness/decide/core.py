@@ -6,12 +6,13 @@ the order in which any prefix may be all that survives.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 from msgspec.structs import replace
 
 from iii_harness.decide import ending, entry_ids
-from iii_harness.decide.calls import Walk, settled, walk
+from iii_harness.decide.calls import Walk, planned, settled, walk
 from iii_harness.decide.context_snapshot import stamped
 from iii_harness.decide.decision import (
     Append,
@@ -42,7 +43,7 @@ from iii_harness.decide.decision import (
     Write,
 )
 from iii_harness.decide.failure import EMPTY_CONTEXT, generation_failure, own_failure
-from iii_harness.decide.plan import calls_of, renamed
+from iii_harness.decide.plan import PlannedCall, calls_of, renamed
 from iii_harness.decide.results import Result, capped
 from iii_harness.decide.window import COMPACTION
 from iii_harness.ports import Message
@@ -55,19 +56,19 @@ def decide(record: TurnRecord | None, view: View, event: Event, facts: Facts) ->
         return _delivered(record, view, event, facts)
     if record is None:
         return Decision(None, [], Park(skipped=True))
+    if isinstance(event, Drained):
+        return _drained(record, facts)
+    if isinstance(event, Ready):
+        return _ready(record, view, event, facts)
+    if isinstance(event, Generated):
+        return _generated(record, view, event, facts)
+    if isinstance(event, Returned):
+        return _returned(record, view, event, facts)
     match event:
-        case Drained():
-            return _drained(record, facts)
-        case Ready():
-            return _ready(record, view, event, facts)
+        case Reloaded(message):
+            return _goes_on(record, [], message, planned(record, message), view, facts)
         case Unfit(failure, compaction):
             return ending.failed(record, _compacted(record, compaction), failure, view, facts)
-        case Generated():
-            return _generated(record, view, event, facts)
-        case Reloaded(message):
-            return _goes_on(record, [], message, view, facts)
-        case Returned():
-            return _returned(record, view, event, facts)
         case Cut():
             return ending.cancelled(record, [], view, facts)
         case _:
@@ -126,9 +127,13 @@ def _ready(record: TurnRecord, view: View, event: Ready, facts: Facts) -> Decisi
         "provider": record.options.provider or "",
         "timestamp": facts.now_ms,
     }
-    asked = replace(record, stream_request_id=record.request_id, updated_at=facts.now_ms)
-    if event.acknowledged is not None:
-        asked = replace(asked, functions_acknowledged=event.acknowledged)
+    acknowledged = record.functions_acknowledged if event.acknowledged is None else event.acknowledged
+    asked = replace(
+        record,
+        stream_request_id=record.request_id,
+        functions_acknowledged=acknowledged,
+        updated_at=facts.now_ms,
+    )
     writes += [Append(entry_ids.assistant(turn, step), placeholder), Save(asked)]
     return Decision(asked, [*writes, Project("working", f"waiting for {record.options.model}")], Stream())
 
@@ -162,41 +167,47 @@ def _consumed(record: TurnRecord, view: View, event: Generated, facts: Facts) ->
     if message.get("stop_reason") == "aborted":
         content = _without_empty_calls(content)
     message = {**message, "content": content}
+    stop_reason = str(message.get("stop_reason", "end"))
+    stopped = facts.stopped or record.abort or stop_reason == "aborted"
+    good = event.ok and not stopped
     counted = replace(
         record,
         turn_count=record.turn_count + 1,
         watermark_entry_id=view.leaf or record.watermark_entry_id,
+        generated=Generation(record.step, stop_reason) if good else record.generated,
         updated_at=facts.now_ms,
     )
     rewrite: list[Write] = [Rewrite(entry_ids.assistant(record.turn_id, record.step), message)]
-    if facts.stopped or record.abort or message.get("stop_reason") == "aborted":
+    if stopped:
         return ending.cancelled(counted, rewrite, view, facts)
-    if not event.ok:
+    if not good:
         failure = generation_failure(message, event.error)
         return ending.broken(counted, rewrite, message, failure, view, facts)
-    stop_reason = str(message.get("stop_reason", "end"))
-    consumed = replace(counted, generated=Generation(step=record.step, stop_reason=stop_reason))
-    told = ending.recovered(counted, facts)
-    way = walk(consumed, message, view, facts)
+    told = ending.recovered(record, facts)
+    calls = planned(counted, message)
+    way = walk(counted, message, calls, view, facts)
     if told or way.answered:
         # The mark of the generation is durable before a result: a result whose call could vanish again is an orphan.
-        rewrite.append(Save(consumed))
-    return _along(way, [*rewrite, *told], message, facts)
+        rewrite.append(Save(counted))
+    return _along(way, [*rewrite, *told], message, facts, called=bool(calls))
 
 
-def _goes_on(record: TurnRecord, before: list[Write], message: Message, view: View, facts: Facts) -> Decision:
-    """The calls of a persisted reply, up to the next one to invoke; a stop ends it before that."""
+def _goes_on(
+    record: TurnRecord, before: list[Write], message: Message, calls: Sequence[PlannedCall], view: View, facts: Facts
+) -> Decision:
+    """The `calls` of a persisted reply, up to the next one to invoke; a stop ends it before that."""
     if facts.stopped or record.abort:
         return ending.cancelled(record, before, view, facts)
-    return _along(walk(record, message, view, facts), before, message, facts)
+    called = bool(before or calls)
+    return _along(walk(record, message, calls, view, facts), before, message, facts, called=called)
 
 
-def _along(way: Walk, before: list[Write], message: Message, facts: Facts) -> Decision:
-    """Invoke the next call; after the last one, the next step or the end."""
+def _along(way: Walk, before: list[Write], message: Message, facts: Facts, *, called: bool) -> Decision:
+    """Invoke the next call; after the last one, the next step or, when the reply `called` nothing, the end."""
     writes: list[Write] = [*before, *way.answered]
     if way.call is not None:
-        return Decision(way.record, [*writes, Save(way.record)], Invoke(way.call))
-    if calls_of(message.get("content")) or facts.steered:
+        return Decision(way.record, [*writes, Save(way.record)], Invoke(way.call, way.behind))
+    if called or facts.steered:
         return ending.advanced(way.record, writes, facts)
     return ending.completed(way.record, writes, message, facts)
 
@@ -212,7 +223,8 @@ def _returned(record: TurnRecord, view: View, event: Returned, facts: Facts) -> 
     call = event.call
     entry = ending.result_entry(after, call.id, call.target, capped(shown, facts.max_result_bytes), facts)
     assert view.message is not None, "a call is invoked only for a reply"
-    return _goes_on(after, [entry], view.message, view, facts)
+    calls = planned(after, view.message) if event.behind is None else event.behind
+    return _goes_on(after, [entry], view.message, calls, view, facts)
 
 
 def _without_empty_calls(content: Any) -> Any:

@@ -5,6 +5,7 @@ Closed sets: every event, write and next is handled by name, with `assert_never`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -70,6 +71,8 @@ class Returned(msgspec.Struct, frozen=True):
     call: PlannedCall
     result: Result
     presented: Presented | None = None
+    behind: Sequence[PlannedCall] | None = None
+    """The calls of the reply that come after this one, where they are known already."""
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -145,6 +148,8 @@ class Invoke(msgspec.Struct, frozen=True):
     """Invoke a call whose `triggered` is durable; then `Returned` or `Cut`."""
 
     call: PlannedCall
+    behind: Sequence[PlannedCall] = ()
+    """The calls of the reply that come after this one."""
 
 
 class Park(msgspec.Struct, frozen=True):

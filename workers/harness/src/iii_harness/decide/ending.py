@@ -37,7 +37,7 @@ NUDGE = (
 
 def advanced(record: TurnRecord, before: list[Write], facts: Facts) -> Decision:
     """The next step, enqueued; of the calls behind it only their ids (and their children) are kept."""
-    calls = {call_id: _slim(checkpoint) for call_id, checkpoint in record.calls.items()}
+    calls = {i: call if call is _DONE else _slim(call) for i, call in record.calls.items()}
     ahead = replace(record, step=record.step + 1, status="running", calls=calls, updated_at=facts.now_ms)
     return Decision(ahead, [*before, Save(ahead), Enqueue(ahead)], Park())
 

@@ -27,6 +27,7 @@ def reserved(call_id: str) -> bool:
     return not call_id or _RESERVED.fullmatch(safe(call_id)) is not None
 
 
+@lru_cache(1024)
 def assistant(turn_id: str, step: int) -> str:
     """The reply of one step."""
     return f"e_{safe(turn_id)}_{step}_assistant"

@@ -7,7 +7,7 @@ before it is persisted; `renamed` does that, `plan` reads the result.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Literal, cast
 
 import msgspec
@@ -27,6 +27,9 @@ MARKERS = ("_partial", "_raw")
 """Keys by which a provider says that the arguments are not what the model wrote in full."""
 
 
+_kind_of = cast("Callable[[Any], Any]", type)
+
+
 class PlannedCall(msgspec.Struct, frozen=True):
     """One call: what to invoke with what."""
 
@@ -44,30 +47,27 @@ def plan(content: Any, *, expose: str) -> list[PlannedCall]:
 
 def calls_of(content: Any) -> list[Block]:
     """The `function_call` blocks of a content."""
-    if not isinstance(content, list):
-        return []
-    return [
-        cast("Block", block)
-        for block in cast("list[Any]", content)
-        if isinstance(block, dict) and cast("Block", block).get("type") == "function_call"
-    ]
+    calls: list[Block] = []
+    if _kind_of(content) is list:
+        for block in content:
+            if _kind_of(block) is dict and block.get("type") == "function_call":
+                calls.append(block)
+    return calls
 
 
 def renamed(content: Any, *, step: int, used: Collection[str]) -> Any:
     """The content with every call id unique within the turn: a clash becomes `<id>_<step>`, then `<id>_<step>_2`..."""
-    if not calls_of(content):
+    calls = calls_of(content)
+    if not calls:
         return content
-    taken = {entry_ids.safe(call_id) for call_id in used}
-    blocks: list[Any] = []
-    for block in cast("list[Any]", content):
-        if isinstance(block, dict) and cast("Block", block).get("type") == "function_call":
-            call = cast("Block", block)
-            call_id = _fresh(_text(call.get("id")), step, taken)
-            taken.add(entry_ids.safe(call_id))
-            blocks.append(call if call.get("id") == call_id else {**call, "id": call_id})
-        else:
-            blocks.append(block)
-    return blocks
+    taken = set(map(entry_ids.safe, used))
+    fresh: dict[int, Block] = {}
+    for call in calls:
+        call_id = _fresh(_text(call.get("id")), step, taken)
+        taken.add(entry_ids.safe(call_id))
+        if call.get("id") != call_id:
+            fresh[id(call)] = {**call, "id": call_id}
+    return [fresh.get(id(block), block) for block in content] if fresh else content
 
 
 def _fresh(call_id: str, step: int, taken: Collection[str]) -> str:
@@ -84,16 +84,16 @@ def _planned(block: Block, expose: str) -> PlannedCall:
     call_id, name, arguments = _text(block.get("id")), _text(block.get("function_id")), block.get("arguments")
     if name == SUBMIT:
         return PlannedCall(call_id, name, arguments, "submit")
-    if (name != WRAPPER and expose == "native") or not isinstance(arguments, dict):
+    if (name != WRAPPER and expose == "native") or _kind_of(arguments) is not dict:
         return PlannedCall(call_id, name, arguments)
     fields = cast("dict[str, Any]", arguments)
     function = fields.get("function")
-    wrapped = name == WRAPPER or isinstance(function, str)
-    target = function if isinstance(function, str) else name
+    named = isinstance(function, str)
+    wrapped = named or name == WRAPPER
     description = fields.get("description") if wrapped else None
     return PlannedCall(
         call_id,
-        target,
+        function if named else name,
         _payload(fields, wrapped=wrapped),
         description=description if isinstance(description, str) else None,
     )
@@ -103,12 +103,11 @@ def _payload(fields: dict[str, Any], *, wrapped: bool) -> Json:
     if "payload" not in fields:
         dropped = ("function", "description") if wrapped else ()
         return {key: value for key, value in fields.items() if key not in dropped}
-    payload = fields["payload"]
+    payload: Any = fields["payload"]
     if isinstance(payload, str):
         payload = _leading_object(payload)
-    if isinstance(payload, dict):
-        marks = {key: fields[key] for key in MARKERS if key in fields}
-        return {**cast("dict[str, Any]", payload), **marks}
+    if _kind_of(payload) is dict and not fields.keys().isdisjoint(MARKERS):
+        return {**payload, **{key: fields[key] for key in MARKERS if key in fields}}
     return payload
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from iii_harness.decide.decision import Cut, Returned
+from iii_harness.decide.decision import Cut, Invoke, Returned
 from iii_harness.decide.plan import PlannedCall
 from iii_harness.decide.results import Result, of_error, of_value
 from iii_harness.ports import Gate
@@ -30,20 +30,22 @@ class Dispatch:
         self._parts = parts
         self._background = background
 
-    async def invoke(self, record: TurnRecord, call: PlannedCall, gate: Gate) -> Returned | Cut:
+    async def invoke(self, record: TurnRecord, asked: Invoke, gate: Gate) -> Returned | Cut:
         """Invoke once and wait for the result, or for a stop of the turn."""
-        if self._parts.signals.fired(record.turn_id):
+        call, signals = asked.call, self._parts.signals
+        if signals.fired(record.turn_id):
             return Cut(call)
         work = asyncio.ensure_future(self._result(call))
-        if not await unless_stopped(self._parts.signals, record.turn_id, work):
+        if not await unless_stopped(signals, record.turn_id, work):
             work.add_done_callback(lambda _: log.info("late_result_dropped", call=call.id, function=call.target))
             self._background.keep(work)
             return Cut(call)
         result = work.result()
         if result.is_error:
-            return Returned(call, result)
+            return Returned(call, result, behind=asked.behind)
         ledger = record.function_contract_ledger
-        return Returned(call, result, gate.present(call.id, call.target, call.arguments, result.details, ledger))
+        presented = gate.present(call.id, call.target, call.arguments, result.details, ledger)
+        return Returned(call, result, presented, asked.behind)
 
     async def _result(self, call: PlannedCall) -> Result:
         namespace = "default" if call.target.startswith("configuration::") else None

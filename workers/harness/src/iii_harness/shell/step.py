@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -31,8 +31,9 @@ from iii_harness.decide.decision import (
     Stream,
     Unfit,
     View,
+    Write,
 )
-from iii_harness.decide.plan import PlannedCall, calls_of
+from iii_harness.decide.plan import calls_of
 from iii_harness.ports import Gate, Item, Message
 from iii_harness.record import TurnRecord, TurnStatus
 from iii_harness.shell.dispatch import Dispatch
@@ -102,48 +103,43 @@ class Step:
     async def _go(self, event: Event) -> bool:
         """Follow the decisions until the model is asked (True) or the delivery is done."""
         while True:
-            decision = decide(self._record, self._view, event, await self._facts(event))
-            follow_up = await self._perform(decision, event)
-            if isinstance(follow_up, bool):
-                return follow_up
-            event = follow_up
-
-    async def _perform(self, decision: Decision, event: Event) -> Event | bool:
-        """Make the writes of a decision and do what it says next; the event that follows, or how the run ends."""
-        match decision.next:
-            case Drain():
-                return await self._drain()
-            case Prepare():
-                return await self._prepare()
-            case Reload():
-                return await self._reload()
-            case Stream():
-                await self._write(decision, LoopPoint.BEFORE_ASK, LoopPoint.AFTER_ASK)
-                return True
-            case Invoke(call):
-                await self._write(decision, *_points(event))
-                return await self._invoke(call)
-            case Park(skipped):
-                await self._write(decision, *_points(event))
-                self._parked(decision, skipped=skipped)
-                return False
-            case End(reason):
+            steered = await self._steered(event) if isinstance(event, (Generated, Reloaded)) else False
+            decision = decide(self._record, self._view, event, self._facts(event, steered=steered))
+            then = decision.next
+            if isinstance(then, End):
                 record = _present(decision.record)
-                await self._tools.endings.end(record, decision.writes, reason)
+                await self._tools.endings.end(record, decision.writes, then.reason)
                 self._outcome = Outcome(record.status)
                 return False
-            case _:
-                assert_never(decision.next)
+            if decision.writes:
+                await self._write(_present(decision.record), decision.writes, event)
+            if isinstance(then, Park):
+                self._parked(decision, skipped=then.skipped)
+                return False
+            if isinstance(then, Stream):
+                return True
+            event = await self._follow(then)
 
-    async def _write(self, decision: Decision, before: LoopPoint, after: LoopPoint) -> None:
-        if decision.record is None or not decision.writes:
-            return
-        mark_recovery(decision.record, decision.writes)
+    async def _follow(self, then: Invoke | Drain | Prepare | Reload) -> Event:
+        """Do what a decision says next; the event that follows."""
+        if isinstance(then, Invoke):
+            return await self._invoke(then)
+        if isinstance(then, Drain):
+            return await self._drain()
+        if isinstance(then, Prepare):
+            return await self._prepare()
+        return await self._reload()
+
+    async def _write(self, record: TurnRecord, writes: Sequence[Write], event: Event) -> None:
+        """Make the writes of a decision, and go on with its record."""
+        before, after = _points(event)
+        if record.transient_resumes:
+            mark_recovery(record, writes)
         self._parts.world.reach(before)
-        await self._tools.writes.make(decision.record, decision.writes)
-        self._record = decision.record
-        reply = next((write.message for write in decision.writes if isinstance(write, Rewrite)), None)
-        if reply is not None:
+        await self._tools.writes.make(record, writes)
+        self._record = record
+        if isinstance(event, Generated):
+            reply = next(write.message for write in writes if isinstance(write, Rewrite))
             self._view = replace(self._view, message=reply)
         self._parts.world.reach(after)
 
@@ -213,28 +209,28 @@ class Step:
             and not self._record.terminal
         )
 
-    async def _invoke(self, call: PlannedCall) -> Event:
+    async def _invoke(self, then: Invoke) -> Event:
         record, gate = _present(self._record), self._gate
         assert gate is not None, "a call is planned under a policy"
         self._parts.world.reach(LoopPoint.BEFORE_INVOKE)
-        event = await self._tools.dispatch.invoke(record, call, gate)
+        event = await self._tools.dispatch.invoke(record, then, gate)
         self._parts.world.reach(LoopPoint.INVOKED)
         return event
 
-    async def _facts(self, event: Event) -> Facts:
-        record = self._record
-        return Facts(
-            now_ms=self._parts.world.clock.now_ms(),
-            stopped=record is not None and self._parts.signals.fired(record.turn_id),
-            steered=await self._steered(event),
-            scheduled=record is None or self._tools.writes.scheduled(record),
-            max_result_bytes=self._parts.limits().max_result_bytes,
-            gate=self._gate,
-        )
+    def _facts(self, event: Event, *, steered: bool) -> Facts:
+        """What the decision about `event` needs to know."""
+        record, parts = self._record, self._parts
+        stopped = record is not None and parts.signals.fired(record.turn_id)
+        now_ms = parts.world.clock.now_ms()
+        if isinstance(event, Delivered):
+            scheduled = record is None or self._tools.writes.scheduled(record)
+            return Facts(now_ms, stopped, scheduled=scheduled)
+        limit = parts.limits().max_result_bytes if isinstance(event, Returned) else 0
+        return Facts(now_ms, stopped, steered, max_result_bytes=limit, gate=self._gate)
 
-    async def _steered(self, event: Event) -> bool:
+    async def _steered(self, event: Generated | Reloaded) -> bool:
         """Whether a user message waits (10.5); asked only where the reply would end the turn."""
-        if not isinstance(event, (Generated, Reloaded)) or calls_of(event.message.get("content")):
+        if calls_of(event.message.get("content")):
             return False
         record = _present(self._record)
         if any(row.visible for row in await self._parts.delivery.parked(record.session_id)):
@@ -247,6 +243,9 @@ class Step:
 
 
 def _points(event: Event) -> tuple[LoopPoint, LoopPoint]:
+    """The crash points around the writes that come of an event."""
+    if isinstance(event, Ready):
+        return LoopPoint.BEFORE_ASK, LoopPoint.AFTER_ASK
     if isinstance(event, Returned):
         return LoopPoint.BEFORE_RESULT, LoopPoint.AFTER_RESULT
     return LoopPoint.BEFORE_REPLY, LoopPoint.AFTER_REPLY

@@ -6,8 +6,6 @@ ends the turn, and only when that cannot be stored does the queue get the error,
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any, Final
 
 from opentelemetry import trace
@@ -20,7 +18,7 @@ from iii_harness.shell.step import Outcome, Step, Tools
 from iii_kit.bus import Invocation
 from iii_kit.errors import BusError, EpochEnded
 from iii_kit.logs import logger
-from iii_kit.trace import tagged
+from iii_kit.trace import Spanned
 
 log = logger(__name__)
 
@@ -44,13 +42,10 @@ class TurnFunction:
         if not self._parts.executing.enter(session_id, turn_id, step):
             return _answer(session_id, Outcome("running", skipped=True))
         try:
-            name = await self._names.of(session_id, turn_id)
-            with _traced(request, name) as span:
+            with Spanned(_tracer, "harness::turn step", _tags(request)) as span:
                 outcome = await self._run(request)
-                span.set_attribute("iii.turn.status", outcome.status)
-                if outcome.status == "failed" and not outcome.skipped:
-                    span.set_attribute("iii.tag.outcome", "failed")
-                    span.set_status(Status(StatusCode.ERROR))
+                if span.is_recording():
+                    _mark(span, outcome)
             return _answer(session_id, outcome)
         finally:
             self._parts.executing.leave(session_id, turn_id, step)
@@ -111,19 +106,22 @@ def _answer(session_id: str, outcome: Outcome) -> dict[str, Any]:
     return answer if outcome.next_step is None else {**answer, "next_step": outcome.next_step}
 
 
-@contextmanager
-def _traced(request: TurnRequest, session_name: str | None) -> Generator[Span]:
-    """The step's span, with the baggage that every span below it copies."""
+def _tags(request: TurnRequest) -> dict[str, str]:
+    """The baggage that the step's span and every span below it copy."""
     tags = {
         "iii.session.id": request.session_id,
         "iii.message.id": request.turn_id,
         "iii.tag.kind": "harness.subagent" if request.depth else "harness.turn",
     }
-    if session_name:
-        tags["iii.session.name"] = session_name
     if request.message_preview:
         tags["iii.tag.message"] = request.message_preview
         if request.depth:
             tags["iii.tag.display_name"] = f"Sub-agent · {request.message_preview}"
-    with tagged(tags), _tracer.start_as_current_span("harness::turn step") as span:
-        yield span
+    return tags
+
+
+def _mark(span: Span, outcome: Outcome) -> None:
+    span.set_attribute("iii.turn.status", outcome.status)
+    if outcome.status == "failed" and not outcome.skipped:
+        span.set_attribute("iii.tag.outcome", "failed")
+        span.set_status(Status(StatusCode.ERROR))
