@@ -7,15 +7,55 @@ import json
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iii_eval.cli import main
 from iii_kit import logs
+from iii_kit.bus import Bus
 from iii_kit.errors import BusError
 from iii_siblings import sessions
 from iii_testing.embedded import embedded
+
+
+@asynccontextmanager
+async def started(*arguments: str, **environment: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process, which is gone at the end whatever happens."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("III_")}
+    process = await asyncio.create_subprocess_exec(
+        str(Path(sys.executable).parent / "iii-eval"),
+        *arguments,
+        env={**kept, **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def told_until_ready(process: asyncio.subprocess.Process) -> list[str]:
+    assert process.stderr is not None
+    events: list[str] = []
+    async for line in process.stderr:
+        events.append(json.loads(line)["event"])
+        if events[-1] == "ready":
+            return events
+    raise AssertionError(f"it ended without becoming ready: {events}")
+
+
+async def refused(caller: Bus, **request: Any) -> str:
+    with pytest.raises(BusError) as error:
+        await caller.call("eval::compare-sessions", request)
+    assert error.value.code == "invocation_failed"
+    return error.value.message
 
 
 @pytest.mark.anyio
@@ -23,36 +63,22 @@ from iii_testing.embedded import embedded
 async def test_a_process_compares_sessions_and_ends_with_0(tmp_path: Path) -> None:
     block = tmp_path / "block.yaml"
     block.write_text("anything: 1\n")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("III_")}
-    async with embedded(families=(sessions.FAMILY,), listening=True) as stack:
+    async with (
+        embedded(families=(sessions.FAMILY,), listening=True) as stack,
+        started("--config", str(block), III_URL=stack.url, III_WORKER_NAME="eval-1") as process,
+    ):
         store = sessions.install(stack.attach("session-manager"), stack.world)
         await store.ready()
-        process = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).parent / "iii-eval"),
-            "--config",
-            str(block),
-            env={**kept, "III_URL": stack.url, "III_WORKER_NAME": "eval-1"},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        assert process.stderr is not None
-        events = []
-        async for line in process.stderr:
-            events.append(json.loads(line).get("event"))
-            if events[-1] == "ready":
-                break
-        assert (events[0], events[-1]) == ("settings_ignored", "ready")
+        assert (await told_until_ready(process))[0] == "settings_ignored"
         caller = stack.attach("caller")
         ids = [(await caller.call("session::create", {"title": title}))["session_id"] for title in ("one", "two")]
         answer = await caller.call("eval::compare-sessions", {"session_ids": ids, "baseline_session_id": ids[1]})
         assert [item["session"]["title"] for item in answer["sessions"]] == ["one", "two"]
         assert "harness::metrics: function_not_found" in answer["sessions"][0]["errors"][1]
-        with pytest.raises(BusError) as error:
-            await caller.call("eval::compare-sessions", {"session_ids": ids, "baseline_session_id": "x"})
-        assert error.value.code == "invocation_failed"
-        assert error.value.message.startswith("invalid request: `baseline_session_id`")
-        with pytest.raises(BusError, match="invalid request: unknown field `x`"):
-            await caller.call("eval::compare-sessions", {"session_ids": ids, "baseline_session_id": ids[0], "x": 1})
+        said = await refused(caller, session_ids=ids, baseline_session_id="x")
+        assert said.startswith("invalid request: `baseline_session_id`")
+        said = await refused(caller, session_ids=ids, baseline_session_id=ids[0], x=1)
+        assert said == "invalid request: unknown field `x`"
         listed = await caller.call("engine::workers::list", {})
         assert "eval-1" in {worker["name"] for worker in listed["workers"]}
         process.send_signal(signal.SIGTERM)
