@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from iii_kit.sdk_bus import SdkBus, SdkOptions
+from iii_testing.bad_requests import served, wrong_answers
 from iii_testing.processes import COMMAND, StackProcess
 
 ADDER = Path(__file__).with_name("adder.py")
@@ -93,3 +95,16 @@ def test_a_line_sent_while_the_agent_works_steers_it(stack: StackProcess, adder:
     _, told = chat.communicate(timeout=30)
     assert "turn cancelled" in told
     assert chat.returncode == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("stack.bad-input")
+async def test_bad_input_is_answered_alike_wherever_a_function_is_served(stack: StackProcess) -> None:
+    bus = SdkBus(SdkOptions("bad-input", url=stack.url))
+    try:
+        await bus.connected()
+        sent, wrong = await wrong_answers(bus, await served(bus), every=20)
+    finally:
+        await bus.close()
+    assert wrong == []
+    assert sent > 50
