@@ -26,6 +26,10 @@ class StackError(Exception):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
+class WrongUsage(StackError):
+    """The command line itself is wrong: nothing was done."""
+
+
 def of_bus(error: BusError) -> StackError:
     """A failed call as an error of the command: a worker's own code wins over that of the wire."""
     found = _CODE.match(error.message)

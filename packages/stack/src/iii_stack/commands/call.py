@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from iii_stack.errors import StackError
+from iii_stack.errors import WrongUsage
 from iii_stack.output import AsJson, print_json
 from iii_stack.reach import Reach, with_bus
 
@@ -46,6 +46,6 @@ def _argument(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise StackError(
+        raise WrongUsage(
             "invalid_json", f"the argument is not JSON: {error}", hint='quote it: \'{"key": "value"}\''
         ) from None

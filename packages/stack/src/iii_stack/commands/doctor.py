@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +51,9 @@ def doctor(*, reach: Reach = Reach(), as_json: AsJson = False) -> int:
 
 
 def _surroundings(reach: Reach) -> dict[str, Any]:
+    # Here, since the help of all commands imports this module.
+    import sqlite3
+
     directory = DataDirectory(locate(reach.data_dir))
     database = directory.database
     return {
