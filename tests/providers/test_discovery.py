@@ -69,15 +69,16 @@ async def test_a_refresh_tells_what_the_server_lists_and_keeps_the_models_when_i
     llmock_process.ask("/_llmock/reset", {})
     environ = {"OPENAI_BASE_URL": llmock_process.base_url}
     async with model_stack(tmp_path, real_world(), environ, with_openai=True) as stack:
-        before = (await offered(stack))["openai"]
         answer = await stack.bus.call("provider::openai::refresh_models", {})
+        before = (await offered(stack))["openai"]
         assert answer == {"ok": True, "count": len(before)}
-        down = {"type": "fail", "status": 503, "times": 1}
+        down = {"type": "fail", "status": 503, "times": 1000}
         llmock_process.ask("/_llmock/scenario", {"behaviors": [down]})
         with pytest.raises(BusError) as caught:
             await stack.bus.call("provider::openai::refresh_models", {})
         assert caught.value.matches("provider/upstream_unavailable")
         assert (await offered(stack))["openai"] == before
+        llmock_process.ask("/_llmock/reset", {})
         llmock_process.ask("/_llmock/scenario", {"behaviors": [{**down, "status": 401}]})
         assert await stack.bus.call("provider::openai::refresh_models", {}) == {"ok": True, "count": 0}
         diagnostic = (await row(stack))["diagnostic"]

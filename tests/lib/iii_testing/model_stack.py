@@ -17,6 +17,7 @@ from iii_kit.errors import BusError
 from iii_kit.world import World
 from iii_siblings import router
 from iii_siblings.providers import openai, scripted
+from iii_siblings.providers.remote import RemoteProvider
 from iii_store import SqliteStore
 
 LONG = Opts(timeout_ms=600_000)
@@ -58,7 +59,8 @@ class ModelStack:
     store: SqliteStore
     router: router.Router
     scripted: scripted.ScriptedProvider
-    openai: openai.OpenAiProvider | None
+    remote: list[RemoteProvider[Any]]
+    """Providers whose models run on a server."""
 
     async def chat(self, messages: Any = "hello", fn: str = "router::chat", **request: Any) -> Generated:
         """One generation, read to its end."""
@@ -100,18 +102,18 @@ async def model_stack(
     await engine.start()
     modules.install(lambda name: engine.attach(name, builtin=True), world)
     installed = router.install(engine.attach("llm-router"), world, store, env)
-    provider = None
+    remote: list[RemoteProvider[Any]] = []
     if with_openai:
-        provider = openai.install(engine.attach("provider-openai"), world, env, read_timeout_s=read_timeout_s)
+        remote.append(openai.install(engine.attach("provider-openai"), world, env, read_timeout_s=read_timeout_s))
     script = scripted.install(engine.attach("provider-scripted"), world)
     try:
         await installed.ready()
         await script.ready()
-        if provider is not None:
+        for provider in remote:
             await provider.ready()
-        yield ModelStack(engine, engine.attach("client"), store, installed, script, provider)
+        yield ModelStack(engine, engine.attach("client"), store, installed, script, remote)
     finally:
-        if provider is not None:
+        for provider in remote:
             await provider.drain()
         await engine.close()
         store.close()

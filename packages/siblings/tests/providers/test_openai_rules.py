@@ -8,11 +8,12 @@ from iii_siblings.providers.failure import no_response, refused, retry_after
 from iii_siblings.providers.openai.body import object_schema, prepared
 from iii_siblings.providers.openai.catalogue import entries, offered
 from iii_siblings.providers.openai.chat_body import chat_body
-from iii_siblings.providers.openai.endpoint import BadUrl, endpoint
+from iii_siblings.providers.openai.endpoint import endpoint
 from iii_siblings.providers.openai.errors import kind_of
 from iii_siblings.providers.openai.prompt_cache import derived_key
 from iii_siblings.providers.openai.reasoning import effort_for, ladder
 from iii_siblings.providers.openai.responses_body import responses_body
+from iii_siblings.providers.urls import BadUrl
 
 OFFICIAL = "https://api.openai.com/v1"
 

@@ -13,7 +13,7 @@ from iii_siblings.providers.failure import UpstreamFailure
 from iii_siblings.providers.function_names import FunctionNames
 from iii_siblings.providers.openai.chat_stream import ChatStream
 from iii_siblings.providers.openai.responses_stream import ResponsesStream
-from iii_siblings.providers.openai.worker import feed
+from iii_siblings.providers.remote import feed
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +142,7 @@ async def play(kind, world, *chunks: bytes) -> tuple[Collected, Emitter]:
 
     await emitter.start()
     try:
-        await feed(stream, bytes_of())
+        await feed("openai", stream, bytes_of())
         await stream.finish()
     except UpstreamFailure as failure:
         await emitter.error(failure.kind, failure.text)

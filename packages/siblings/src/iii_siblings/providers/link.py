@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from iii_contracts import router as contract
@@ -26,11 +26,20 @@ _log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Secret:
+    """A key or an access token; empty when there is none. It is never shown."""
+
+    text: str = field(repr=False)
+    is_token: bool = False
+    """True for the access token of an OAuth login."""
+
+
+@dataclass(frozen=True, slots=True)
 class Resolved:
     """What the router says about key and endpoint."""
 
     configured: bool
-    key: str
+    key: Secret
     api_url: str | None
 
 
@@ -67,7 +76,8 @@ class RouterLink:
             return self._resolved[1]
         answer = await self._bus.call(contract.PROVIDER_RESOLVE.id, {"id": self.provider, "token": self._token})
         credential: dict[str, Any] = answer.get("credential") or {}
-        key = str(credential.get("key") or credential.get("access_token") or "").strip()
+        text = str(credential.get("key") or credential.get("access_token") or "").strip()
+        key = Secret(text, credential.get("type") == "oauth")
         resolved = Resolved(answer["configured"], key, answer.get("api_url"))
         self._resolved = (now, resolved)
         return resolved

@@ -1,5 +1,5 @@
 """OpenAI and every server with a compatible API (siblings 8)."""
 
-from iii_siblings.providers.openai.worker import OpenAiProvider, install
+from iii_siblings.providers.openai.worker import install
 
-__all__ = ["OpenAiProvider", "install"]
+__all__ = ["install"]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from iii_siblings.providers.urls import at, split
 
 OFFICIAL_HOST = "api.openai.com"
 OFFICIAL_URL = f"https://{OFFICIAL_HOST}/v1"
 
 Mode = Literal["responses", "chat"]
 _PATHS: dict[str, Mode] = {"/responses": "responses", "/chat/completions": "chat"}
-
-
-class BadUrl(ValueError):
-    """The configured URL is no http(s) URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Endpoint:
 
 def endpoint(api_url: str | None) -> Endpoint:
     """The endpoint of a base URL, or of the official host when there is none. Raises `BadUrl`."""
-    parts = _split((api_url or "").strip() or OFFICIAL_URL)
+    parts = split((api_url or "").strip() or OFFICIAL_URL)
     official = parts.hostname == OFFICIAL_HOST
     base = parts.path.rstrip("/")
     mode: Mode = "responses" if official else "chat"
@@ -44,18 +41,4 @@ def endpoint(api_url: str | None) -> Endpoint:
     if official and not base:
         base = "/v1"
     suffix = "/responses" if mode == "responses" else "/chat/completions"
-    return Endpoint(_at(parts, base + suffix), _at(parts, base + "/models"), mode, official)
-
-
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and parts.hostname:
-            return parts
-    except ValueError:
-        pass
-    raise BadUrl("the base URL of provider openai is not an http or https URL")
-
-
-def _at(parts: SplitResult, path: str) -> str:
-    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    return Endpoint(at(parts, base + suffix), at(parts, base + "/models"), mode, official)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 from iii_kit.world import Ids
+from iii_siblings.providers.arguments import final_arguments
 from iii_siblings.providers.emitter import Emitter
 from iii_siblings.providers.failure import UpstreamFailure
 from iii_siblings.providers.function_names import FunctionNames
-from iii_siblings.providers.openai.arguments import final_arguments, usage_counts
 from iii_siblings.providers.openai.errors import kind_of
+from iii_siblings.providers.openai.usage import usage_counts
 from iii_siblings.providers.payload import count, field, parsed, scrub
 
 _THINKING = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")

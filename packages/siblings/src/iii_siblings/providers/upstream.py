@@ -1,4 +1,4 @@
-"""Requests to the API's server: one pooled client, made when it is first needed (siblings 8).
+"""Requests to the server of an API: one pooled client, made when it is first needed (siblings 7, 8).
 
 What the server answers never reaches a text: errors are told by kind and status alone.
 """
@@ -6,12 +6,14 @@ What the server answers never reaches a text: errors are told by kind and status
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from iii_contracts.messages import ErrorKind
 from iii_siblings.providers.failure import UpstreamFailure, no_response, refused, retry_after
-from iii_siblings.providers.openai.errors import kind_of
+from iii_siblings.providers.link import Secret
 from iii_siblings.providers.payload import parsed
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from iii_kit.world import Clock
 
-PROVIDER = "openai"
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 120.0
 LISTING_TIMEOUT_S = 15.0
@@ -27,47 +28,60 @@ DRAIN_S = 0.25
 MAX_ERROR_BYTES = 64 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """What a provider's server expects, and how its errors are told apart."""
+
+    provider: str
+    headers: Callable[[Secret], dict[str, str]]
+    """Headers of a request with a key, which may be empty."""
+    kind_of: Callable[[int | None, Any], ErrorKind]
+    """The kind of an error, from its status (None inside a stream) and its JSON body."""
+
+
 class Upstream:
     """The client of one provider."""
 
-    def __init__(self, clock: Clock, read_timeout_s: float = READ_TIMEOUT_S) -> None:
+    def __init__(self, manners: Manners, clock: Clock, read_timeout_s: float = READ_TIMEOUT_S) -> None:
+        self._manners = manners
+        self._provider = manners.provider
         self._clock = clock
         self._read_timeout_s = read_timeout_s
         self._client: httpx.AsyncClient | None = None
 
     @asynccontextmanager
-    async def stream(self, url: str, key: str, body: bytes) -> AsyncGenerator[AsyncIterator[bytes]]:
+    async def stream(self, url: str, key: Secret, body: bytes) -> AsyncGenerator[AsyncIterator[bytes]]:
         """POST `body`; gives the bytes of a streamed answer. Raises `UpstreamFailure`."""
         import httpx
 
-        headers = _headers(key) | {"content-type": "application/json", "accept": "text/event-stream"}
+        headers = self._headers(key) | {"content-type": "application/json", "accept": "text/event-stream"}
         try:
             async with self._pool().stream("POST", url, content=body, headers=headers) as response:
                 if response.status_code != 200:
                     raise await self._refused(response)
-                chunks = _chunks(response)
+                chunks = _chunks(response, self._provider)
                 try:
                     yield chunks
                     await _drained(chunks)
                 finally:
                     await chunks.aclose()
         except (httpx.HTTPError, httpx.InvalidURL):
-            raise no_response(PROVIDER) from None
+            raise no_response(self._provider) from None
 
-    async def models(self, url: str, key: str) -> Any:
+    async def models(self, url: str, key: Secret) -> Any:
         """GET the list of models. Raises `UpstreamFailure`."""
         import httpx
 
         try:
-            response = await self._pool().get(url, headers=_headers(key), timeout=LISTING_TIMEOUT_S)
+            response = await self._pool().get(url, headers=self._headers(key), timeout=LISTING_TIMEOUT_S)
         except (httpx.HTTPError, httpx.InvalidURL):
-            raise no_response(PROVIDER) from None
+            raise no_response(self._provider) from None
         if response.status_code != 200:
             raise self._failure(response, response.content[:MAX_ERROR_BYTES])
         try:
             return parsed(response.content)
         except (ValueError, RecursionError):
-            raise UpstreamFailure("transient", "openai sent an unreadable list of models") from None
+            raise UpstreamFailure("transient", f"{self._provider} sent an unreadable list of models") from None
 
     async def close(self) -> None:
         """Close every connection."""
@@ -84,6 +98,12 @@ class Upstream:
             self._client = httpx.AsyncClient(timeout=timeout, limits=limits)
         return self._client
 
+    def _headers(self, key: Secret) -> dict[str, str]:
+        if not key.text.isascii() or not key.text.isprintable():
+            text = f"the key of provider {self._provider} holds characters that no header can carry"
+            raise UpstreamFailure("auth_expired", text)
+        return self._manners.headers(key)
+
     async def _refused(self, response: httpx.Response) -> UpstreamFailure:
         body = b""
         async for chunk in response.aiter_bytes():
@@ -99,10 +119,10 @@ class Upstream:
             value = None
         status = response.status_code
         wait = retry_after(response.headers.get, self._clock.now_ms())
-        return refused(PROVIDER, kind_of(status, value), status, wait)
+        return refused(self._provider, self._manners.kind_of(status, value), status, wait)
 
 
-async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes]:
+async def _chunks(response: httpx.Response, provider: str) -> AsyncGenerator[bytes]:
     """The bytes of an answer, until they end in whatever way. Raises `UpstreamFailure` for a server that is silent."""
     import httpx
 
@@ -110,7 +130,7 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes]:
         async for chunk in response.aiter_bytes():
             yield chunk
     except httpx.ReadTimeout:
-        raise UpstreamFailure("transient", "openai stream was silent for too long") from None
+        raise UpstreamFailure("transient", f"{provider} stream was silent for too long") from None
     except httpx.HTTPError:
         return
 
@@ -123,11 +143,3 @@ async def _drained(chunks: AsyncGenerator[bytes]) -> None:
                 pass
     except (TimeoutError, UpstreamFailure):
         pass
-
-
-def _headers(key: str) -> dict[str, str]:
-    if not key:
-        return {}
-    if not key.isascii() or not key.isprintable():
-        raise UpstreamFailure("auth_expired", "the key of provider openai holds characters that no header can carry")
-    return {"authorization": f"Bearer {key}"}
