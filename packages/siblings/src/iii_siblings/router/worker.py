@@ -13,7 +13,7 @@ from iii_contracts import registration as shapes
 from iii_contracts import router as contract
 from iii_kit.bus import Bus, Invocation, Json
 from iii_kit.clients.configuration import ConfigurationClient
-from iii_kit.errors import BusError
+from iii_kit.errors import BusError, EpochEnded
 from iii_kit.logs import logger
 from iii_kit.storage import Store
 from iii_kit.world import World
@@ -22,6 +22,9 @@ from iii_siblings.router.estimate import estimate
 from iii_siblings.router.generations import Generations
 from iii_siblings.router.providers import Providers
 from iii_siblings.router.settings import ENTRY, ENTRY_ID, read_settings
+
+RETRY_S = 2.0
+"""Pause before a configuration that could not be read is asked for again."""
 
 _log = logger(__name__)
 
@@ -36,6 +39,7 @@ class Router:
 
     def __init__(self, bus: Bus, world: World, store: Store, environ: Mapping[str, str]) -> None:
         self._bus = bus
+        self._clock = world.clock
         self._providers = Providers(bus, world, store, environ)
         self._generations = Generations(bus, world, self._providers)
         self._configuration = ConfigurationClient(bus, world.clock)
@@ -79,7 +83,16 @@ class Router:
         serve(contract.PROVIDER_STATUS, self._status)
 
     async def _begin(self) -> None:
-        value = await self._configuration.seed(ENTRY)
+        """Read the configuration of this connection's engine; one that is not there yet is waited for."""
+        while True:
+            try:
+                value = await self._configuration.seed(ENTRY)
+                break
+            except EpochEnded:
+                raise
+            except BusError as error:
+                _log.warning("configuration_not_read", entry=ENTRY_ID, error=str(error))
+            await self._clock.sleep(RETRY_S)
         self._take_settings(value)
         if not self._configured.done():
             self._configured.set_result(None)
