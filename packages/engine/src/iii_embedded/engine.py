@@ -5,6 +5,7 @@ Workers in this process attach a `LocalBus`; others connect over the wire protoc
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from iii_embedded.availability import Availability
@@ -70,6 +71,13 @@ class Engine:
         self.channels.install(core)
         if self._listener is not None and self.settings.port is not None:
             self._port = await self._listener.start(self.settings.host, self.settings.port)
+
+    async def warm_up(self) -> None:
+        """Build what the first calls of functions in this process would build, in pieces: nobody waits for it."""
+        for function in list(self.registry.functions.values()):
+            if function.spec is not None:
+                function.spec.prepare()
+                await asyncio.sleep(0)
 
     def attach(self, worker_name: str, *, builtin: bool = False, stepwise: bool = False) -> LocalBus:
         """A bus for a worker of this process. Ids of `builtin` ones are reserved (engine spec 4.4, 9.1)."""

@@ -4,7 +4,6 @@ Messages and blocks are checked against their contract and handed on as the very
 store can keep them unchanged: fields it does not know stay, absent fields stay absent.
 """
 
-
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator

@@ -40,6 +40,11 @@ class FunctionSpec:
         # The validator itself: the method of the adapter costs as much again as validating a small request.
         return TypeAdapter(self.request).validator.validate_python
 
+    def prepare(self) -> None:
+        """Build the validator, as the first request would."""
+        if self.request is not None:
+            _ = self._validated
+
     def parse(self, data: Any) -> tuple[Any, str | None]:
         """The request of a call's `data`: `(request, None)`, or `(None, what is wrong)`."""
         if isinstance(data, dict) and CALLER in data:

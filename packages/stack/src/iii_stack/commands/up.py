@@ -122,7 +122,7 @@ async def _run(directory: DataDirectory, settings: StackSettings, *, as_json: bo
             directory.announce(running)
             tell(running, directory, as_json=as_json)
             _tell_waiting(stack.waiting, stack.url)
-            await stopping
+            await asyncio.gather(stack.engine.warm_up(), stopping)
         else:
             starting.cancel()
     finally:
