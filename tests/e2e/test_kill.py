@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from iii_testing.arrangements import Arrangement
 from iii_testing.invariants import TERMINAL
 from iii_testing.lives import (
     AT_ONCE_S,
@@ -35,15 +36,20 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
 
 KILLS = 10
 
+ARRANGED = pytest.mark.parametrize(
+    "arrangement", [Arrangement.TOGETHER, Arrangement.HARNESS, Arrangement.SIBLINGS], ids=lambda one: one.name.lower()
+)
+
 
 @pytest.mark.requirement("stack.kill.goes-on")
-async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Path) -> None:
+@ARRANGED
+async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Path, arrangement: Arrangement) -> None:
     seed = int(os.environ.get("III_SEED") or random.SystemRandom().randrange(2**32))
     print(f"III_SEED={seed}")
     moments = random.Random(seed)
     data, starts, watched = tmp_path / "data", tmp_path / "starts", Watched(f"s_{uuid.uuid4().hex}")
     waited: list[float] = []
-    async with living(data, watched) as life:
+    async with living(data, watched, arrangement=arrangement) as life:
         port = int(life.process.url.rsplit(":", 1)[1])
         with recording(life.process.url, starts):
             await life.send("Note nine numbers.", script(STEPS))
@@ -51,8 +57,8 @@ async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Pat
             life.kill()
             for kill in range(2, KILLS + 1):
                 if moments.random() < 0.3:
-                    await start_in_vain(data, port, moments.uniform(0.3, 3.0))
-                async with living(data, watched, port=port) as life:
+                    await start_in_vain(data, port, moments.uniform(0.3, 3.0), *arrangement.options)
+                async with living(data, watched, port=port, arrangement=arrangement) as life:
                     if going := moments.random() < 0.7:
                         waited.append(await life.progress())
                     after = moments.uniform(0, 0.25)
@@ -63,7 +69,7 @@ async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Pat
                     life.kill()
                     since = "going on" if going else "ready"
                     print(f"kill {kill}: step {record.get('step', 0)}, {after:.3f} s after {since}")
-            async with living(data, watched, port=port) as life:
+            async with living(data, watched, port=port, arrangement=arrangement) as life:
                 waited.append(await life.progress())
                 await life.over()
                 outcomes = await check(life, starts, STEPS - 1)
@@ -74,10 +80,11 @@ async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Pat
 
 
 @pytest.mark.requirement("stack.kill.parked")
-async def test_messages_that_wait_while_a_turn_runs_survive_a_kill(tmp_path: Path) -> None:
+@ARRANGED
+async def test_messages_that_wait_while_a_turn_runs_survive_a_kill(tmp_path: Path, arrangement: Arrangement) -> None:
     data, starts, watched = tmp_path / "data", tmp_path / "starts", Watched(f"s_{uuid.uuid4().hex}")
     plan = script(4, hold_ms=2_000, pause_ms=0)
-    async with living(data, watched) as life:
+    async with living(data, watched, arrangement=arrangement) as life:
         port = int(life.process.url.rsplit(":", 1)[1])
         with recording(life.process.url, starts):
             await life.send("first", plan)
@@ -85,7 +92,7 @@ async def test_messages_that_wait_while_a_turn_runs_survive_a_kill(tmp_path: Pat
             for text in ("second", "third"):
                 assert (await life.send(text, plan))["queued"] is True
             life.kill()
-            async with living(data, watched, port=port) as life:
+            async with living(data, watched, port=port, arrangement=arrangement) as life:
                 await life.progress()
                 await life.over()
                 await check(life, starts, 3)
@@ -95,20 +102,21 @@ async def test_messages_that_wait_while_a_turn_runs_survive_a_kill(tmp_path: Pat
 
 
 @pytest.mark.requirement("stack.kill.acknowledged")
-async def test_what_was_acknowledged_right_before_a_kill_is_done(tmp_path: Path) -> None:
+@ARRANGED
+async def test_what_was_acknowledged_right_before_a_kill_is_done(tmp_path: Path, arrangement: Arrangement) -> None:
     data, starts = tmp_path / "data", tmp_path / "starts"
     plan = script(2, hold_ms=0, pause_ms=0)
     before: list[tuple[Watched, dict[str, Any]]] = []
     port = 0
     for round_ in range(4):
         watched = Watched(f"s_{uuid.uuid4().hex}")
-        async with living(data, watched, port=port) as life:
+        async with living(data, watched, port=port, arrangement=arrangement) as life:
             port = int(life.process.url.rsplit(":", 1)[1])
             answer = await life.send("hello", plan, idempotency_key=f"key-{round_}")
             life.kill()
         before.append((watched, answer))
     for watched, answer in before:
-        async with living(data, watched, port=port) as life:
+        async with living(data, watched, port=port, arrangement=arrangement) as life:
 
             async def ended(life: Life = life) -> bool:
                 record = await life.record()

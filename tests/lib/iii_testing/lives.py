@@ -23,6 +23,7 @@ from iii_contracts.harness import events as harness_events
 from iii_contracts.session import MESSAGE_ADDED, MESSAGE_UPDATED
 from iii_contracts.spec import FunctionSpec
 from iii_kit.sdk_bus import SdkBus, SdkOptions
+from iii_testing.arrangements import Arrangement
 from iii_testing.invariants import TERMINAL, Seen, check_session
 from iii_testing.processes import COMMAND, StackProcess, environment
 from iii_testing.waiting import until, until_async
@@ -81,8 +82,9 @@ class Life:
         return await self.bus.call("harness::send", {**request, "options": options, **more})
 
     def kill(self) -> None:
+        """Kill every process of the stack."""
         assert self.process.process.poll() is None
-        self.process.process.send_signal(signal.SIGKILL)
+        self.process.kill()
 
     async def progress(self) -> float:
         """Seconds from being ready to the first sign that the session goes on by itself."""
@@ -107,9 +109,11 @@ class Life:
 
 
 @asynccontextmanager
-async def living(data: Path, watched: Watched, *, port: int = 0) -> AsyncIterator[Life]:
+async def living(
+    data: Path, watched: Watched, *, port: int = 0, arrangement: Arrangement = Arrangement.TOGETHER
+) -> AsyncIterator[Life]:
     """A stack on `data`, whatever was before; what is left of it at the end is ended."""
-    process = await asyncio.to_thread(lambda: StackProcess(data, port=port))
+    process = await asyncio.to_thread(lambda: StackProcess(data, port=port, arrangement=arrangement))
     watched.events = 0
     bus = SdkBus(SdkOptions(f"watcher-{uuid.uuid4().hex}", url=process.url))
     life = Life(process, bus, watched, time.monotonic())
@@ -122,9 +126,9 @@ async def living(data: Path, watched: Watched, *, port: int = 0) -> AsyncIterato
         await asyncio.to_thread(process.end)
 
 
-async def start_in_vain(data: Path, port: int, seconds: float) -> None:
+async def start_in_vain(data: Path, port: int, seconds: float, *options: str) -> None:
     """A stack that is killed `seconds` after it was started, wherever it is by then."""
-    command = [COMMAND, "up", "--json", "--port", str(port)]
+    command = [COMMAND, "up", "--json", "--port", str(port), *options]
     process = await asyncio.create_subprocess_exec(*command, env=environment(data), stdout=subprocess.DEVNULL)
     await asyncio.sleep(seconds)
     process.kill()

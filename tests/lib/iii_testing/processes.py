@@ -64,6 +64,12 @@ class StackProcess:
             raise AssertionError(f"the stack did not start: {self.log.read_text()}")
         self.ready: dict[str, Any] = json.loads(line)
 
+    def kill(self) -> None:
+        """Kill it and every part beside it."""
+        for part in self.apart.parts.values():
+            part.kill()
+        self.process.kill()
+
     def restart(self) -> None:
         """Kill the stack's own process and start it again at its port; the parts beside it live on."""
         port = int(self.url.rsplit(":", 1)[1])

@@ -31,7 +31,7 @@ from iii_store.schema import Family
 PARTS = ("harness", "eval", "siblings", "queue", "page")
 """Parts that can be left out, so that a connected worker may take their place."""
 
-NEEDED_BY = {"harness": frozenset({"siblings", "queue"}), "eval": frozenset({"siblings", "harness"})}
+NEEDED_BY = {"harness": frozenset({"siblings", "queue"})}
 """Parts that a part cannot be ready without."""
 
 READY_S = 60.0
