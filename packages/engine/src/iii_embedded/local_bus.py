@@ -86,24 +86,19 @@ class LocalBus:
     def __init__(self, engine: Engine, worker: LocalWorker, *, stepwise: bool = False) -> None:
         self._engine = engine
         self.router = engine.router
-        self._worker = worker
+        self.worker = worker
         self.stepwise = stepwise
 
     @property
     def worker_id(self) -> str:
         """The id of this worker."""
-        return self._worker.id
-
-    @property
-    def worker(self) -> LocalWorker:
-        """The engine's side of this bus."""
-        return self._worker
+        return self.worker.id
 
     # -- calling
 
     async def call(self, fn: str, data: Json, *, opts: Opts = _PLAIN) -> Json:
         """Call and wait for the result."""
-        worker = self._worker
+        worker = self.worker
         if worker.gone:
             raise EpochEnded
         reply = Reply()
@@ -113,13 +108,13 @@ class LocalBus:
     async def void(self, fn: str, data: Json, *, opts: Opts = _PLAIN) -> None:
         """Send and forget."""
         self._alive()
-        self.router.route(self._worker.request(fn, data, opts, carrier()), None)
+        self.router.route(self.worker.request(fn, data, opts, carrier()), None)
 
     async def enqueue(self, queue: str, fn: str, data: Json, *, opts: Opts = _PLAIN) -> str:
         """Hand a call to a queue; returns the receipt once the provider has accepted it."""
         self._alive()
         reply = Reply()
-        self.router.enqueue(self._worker.request(fn, data, opts, carrier()), queue, reply)
+        self.router.enqueue(self.worker.request(fn, data, opts, carrier()), queue, reply)
         result = await self._answer(reply, fn, opts)
         return cast("dict[str, str]", result)["messageReceiptId"]
 
@@ -167,20 +162,21 @@ class LocalBus:
 
     async def answered(self, reply: Reply, timeout_ms: int) -> Any:
         """The outcome of something that has been sent; a failure `TIMEOUT` when it is not in time."""
-        future = reply.future = asyncio.get_running_loop().create_future()
-        waiting = self._worker.waiting
-        waiting.add(future, timeout_ms)
+        loop = asyncio.get_running_loop()
+        future = reply.future = loop.create_future()
+        queue = self.worker.waiting.queue(loop, timeout_ms)
+        queue[future] = loop.time() + timeout_ms / 1000
         try:
             return await future
         finally:
-            waiting.discard(future, timeout_ms)
+            del queue[future]
 
     # -- serving
 
     def serve(self, spec: FunctionSpec, run: Handler | TxHandler | ReadHandler) -> Handle:
         """Serve a declared function."""
         self._alive()
-        worker = self._worker
+        worker = self.worker
         local = LocalFunction(spec, run, worker)
         self._engine.registry.add(
             Function(spec.id, DEFAULT, worker, spec.description, spec.metadata or None, local=local, spec=spec)
@@ -197,7 +193,7 @@ class LocalBus:
             encode(config),
             None if metadata is None else encode(metadata),
             candidates=candidates(trigger, None, DEFAULT),
-            owner=self._worker,
+            owner=self.worker,
         )
         self._engine.triggers.bind(binding)
         return Registered(lambda: self._unbind(binding.id))
@@ -205,7 +201,7 @@ class LocalBus:
     def provide(self, spec: TriggerSpec, on: Provider) -> Handle:
         """Provide a trigger type."""
         self._alive()
-        worker = self._worker
+        worker = self.worker
         worker.providers[spec.id] = on
         on.renewed()
         self._engine.triggers.provide(TriggerType(spec.id, DEFAULT, worker, spec.description, spec=spec))
@@ -218,16 +214,16 @@ class LocalBus:
         async def epoch() -> None:
             await run()
 
-        task = self._worker.spawn(epoch(), self._worker.report)
+        task = self.worker.spawn(epoch(), self.worker.report)
         return Registered(lambda: cast("None", task.cancel()))
 
     def close(self) -> None:
         """Leave the engine, as a connection that ends."""
-        self._engine.leave(self._worker)
+        self._engine.leave(self.worker)
 
     def _unbind(self, binding_id: str) -> None:
         self._engine.triggers.unbind(binding_id)
 
     def _alive(self) -> None:
-        if self._worker.gone:
+        if self.worker.gone:
             raise EpochEnded

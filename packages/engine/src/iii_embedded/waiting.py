@@ -24,20 +24,17 @@ class Waiting:
     def __len__(self) -> int:
         return sum(map(len, self._by_time.values()))
 
-    def add(self, future: Answered, timeout_ms: int) -> None:
-        """`future` waits from now on; it is settled with a `TIMEOUT` when its time is over."""
-        loop = future.get_loop()
+    def queue(self, loop: asyncio.AbstractEventLoop, timeout_ms: int) -> dict[Answered, float]:
+        """Where futures that wait so long stand, each with its deadline: put in last, taken out by who waits.
+
+        A future that is still there at its deadline is settled with a `TIMEOUT`.
+        """
         queue = self._by_time.get(timeout_ms)
         if queue is None:
             queue = self._by_time[timeout_ms] = {}
-        deadline = loop.time() + timeout_ms / 1000
-        queue[future] = deadline
         if timeout_ms not in self._timers:
-            self._timers[timeout_ms] = loop.call_at(deadline, self._expire, loop, timeout_ms)
-
-    def discard(self, future: Answered, timeout_ms: int) -> None:
-        """`future` waits no more."""
-        del self._by_time[timeout_ms][future]
+            self._timers[timeout_ms] = loop.call_later(timeout_ms / 1000, self._expire, loop, timeout_ms)
+        return queue
 
     def end(self, failure: Failure) -> None:
         """Settle everything with a failure."""
@@ -56,8 +53,6 @@ class Waiting:
                 self._timers[timeout_ms] = loop.call_at(deadline, self._expire, loop, timeout_ms)
                 return
             _settle(future, Failure("TIMEOUT", f"invocation timed out after {timeout_ms}ms"))
-        if not self._by_time[timeout_ms]:
-            del self._by_time[timeout_ms]
 
 
 def _settle(future: Answered, failure: Failure) -> None:

@@ -26,6 +26,9 @@ MAX_BYTES = 64 * 1024 * 1024
 _SHORT = 1024 * 1024
 """Bytes up to which a value is checked by what its JSON decodes to."""
 
+_FLAT = 2 * MAX_DEPTH
+"""Bytes of which fewer cannot be nested too deep."""
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _kind_of = cast("Callable[[Any], Any]", type)
@@ -40,8 +43,11 @@ def encode(value: Any) -> bytes:
         data = _encode(value)
         if type(value) is Raw:
             return _bounded(data)
-        if len(data) <= _SHORT and _comes_back(value, fresh := _decode(data)) and _is_shallow(data, fresh):
-            return data
+        size = len(data)
+        if size <= _SHORT:
+            fresh = _decode(data)
+            if (fresh == value or _comes_back(value, fresh)) and (size <= _FLAT or _is_shallow(data, fresh)):
+                return data
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
     return _encoded_part_by_part(value)
@@ -57,8 +63,9 @@ def exchanged(value: Any) -> tuple[bytes, Any]:
     try:
         data = _encode(value)
         fresh = _decode(data)
-        if _comes_back(value, fresh) and _is_shallow(data, fresh) and len(data) <= MAX_BYTES:
-            return data, fresh
+        size = len(data)
+        if (fresh == value or _comes_back(value, fresh)) and (size <= _FLAT or _is_shallow(data, fresh)):
+            return _bounded(data), fresh
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
     data = _encoded_part_by_part(value)
@@ -88,19 +95,19 @@ def copy(value: Any) -> Any:
 
 def _comes_back(value: Any, fresh: Any) -> bool:
     """True when `fresh`, decoded from the JSON of `value`, is the same: tuples are arrays, a `Raw` is what it holds."""
-    if value == fresh:
-        return True
     kind = _kind_of(value)
+    if kind is Raw or value == fresh:
+        return True
     if kind is dict and len(value) == len(fresh):
         return all(key in fresh and _comes_back(item, fresh[key]) for key, item in value.items())
     if kind is list or kind is tuple:
         return all(map(_comes_back, value, fresh))
-    return kind is Raw
+    return False
 
 
 def _is_shallow(data: bytes, value: Any) -> bool:
     """True when `value`, which `data` is the JSON of, is nested within `MAX_DEPTH`."""
-    if len(data) <= 2 * MAX_DEPTH or data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
         return True
     level = [value]
     for _ in range(MAX_DEPTH):

@@ -1,7 +1,8 @@
 """State (engine spec 13): values by scope and key on disk, update operations, the `state` trigger.
 
 `state::get` and `state::set` are the functions that workers call most: one row by key, no copy that is not needed.
-A value that came over the bus has been checked there, so it is stored without being checked again.
+A value that came over the bus has been checked there, so it is stored without being checked again, and answers hold it
+as the text that it is, no deeper inside them than it was when it came.
 """
 
 from __future__ import annotations
@@ -73,10 +74,10 @@ class State:
         else:
             tx.execute(_UPDATE, (text, row[0]))
             old = row[1]
-        before, after = Raw(old.encode()), Raw(text.encode())
+        before, after = old.encode(), text.encode()
         if self._changed.bindings:
-            self._tell(tx, invocation, "created" if row is None else "updated", request, before, after)
-        return {"old_value": before, "new_value": after}
+            self._tell(tx, invocation, "created" if row is None else "updated", request, Raw(before), Raw(after))
+        return Raw(b'{"old_value":%b,"new_value":%b}' % (before, after))
 
     def _delete(self, tx: Tx, request: PlaceRequest, invocation: Invocation) -> Json:
         row = tx.execute(_FIND, (request.scope, request.key)).fetchone()
@@ -138,12 +139,12 @@ def _hears_of(scope: str, key: str, config: StateConfig) -> bool:
 
 def _get(reader: Reader, request: PlaceRequest, _: Invocation) -> Json:
     row = reader.execute(_FIND, (request.scope, request.key)).fetchone()
-    return None if row is None else decode(row[1])
+    return None if row is None else Raw(row[1].encode())
 
 
 def _list(reader: Reader, request: ListRequest, _: Invocation) -> Json:
     rows = reader.execute("SELECT value FROM state WHERE scope = ? ORDER BY seq", (request.scope,))
-    return [decode(row[0]) for row in rows]
+    return Raw(b"[%b]" % b",".join(row[0].encode() for row in rows))
 
 
 def _list_groups(reader: Reader, _: ListGroupsRequest, __: Invocation) -> Json:
