@@ -32,7 +32,6 @@ async def test_after_the_warm_up_no_call_builds_a_validator(monkeypatch: pytest.
         await running.engine.warm_up()
         monkeypatch.setattr(TypeAdapter, "__init__", _refuse)
         assert await bus.call("greeter::greet", {"name": "Ada"}) == "Hello Ada"
-        assert [one["id"] for one in (await bus.call("engine::functions::list", {}))["functions"]] != []
 
 
 def _refuse(*_: Any, **__: Any) -> None:
