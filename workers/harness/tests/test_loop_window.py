@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iii_harness.decide import growing_window
 from iii_harness.decide.growing_window import GrowingWindow
 from iii_harness.decide.window import Window, messages_of, window
 from iii_harness.ports import Item
@@ -188,7 +189,7 @@ odd = st.sampled_from(
 @pytest.mark.requirement("loop.window.grows")
 @given(
     logs(),
-    st.lists(st.tuples(st.integers(0, 20), odd), max_size=3),
+    st.lists(st.tuples(st.integers(0, 20), odd), max_size=3, unique_by=lambda extra: extra[1].entry_id),
     st.lists(st.integers(0, 30), max_size=4),
     st.integers(0, 9),
 )
@@ -203,4 +204,33 @@ def test_a_window_that_grows_equals_one_made_anew(log, extras, cuts, first):
         anew = window(seen, own_reply="own", watermark=watermark)
         messages, move = growing.of(seen, own_reply="own", watermark=watermark)
         assert (copy(messages), move) == (messages_of(anew.entries), anew.move)
+        grown = growing.view(seen, own_reply="own", watermark=watermark)
+        assert copy([list(entry) for entry in grown.entries]) == [list(entry) for entry in anew.entries]
+        assert (grown.summary, growing.summary, grown.move) == (anew.summary, anew.summary, anew.move)
+        assert grown.head_tokens == anew.head_tokens
         watermark = seen[-1].entry_id if seen else None
+
+
+@pytest.mark.requirement("loop.window.grows")
+def test_after_a_move_or_a_compaction_the_window_grows_on_from_what_is_left(monkeypatch):
+    made = []
+    monkeypatch.setattr(growing_window, "window", lambda *a, **k: made.append(1) or window(*a, **k))
+    path = [said("u0"), replied("a0", "c0"), said("late"), answered("c0"), order("o", "r_c0", "late")]
+    path.append(
+        Item(
+            "k",
+            custom_type="compaction",
+            data={"summary": "s", "tail_start_entry_id": "late", "summarized_head_tokens": 4},
+        )
+    )
+    growing = GrowingWindow()
+    growing.of(path, own_reply="own", watermark=None)
+    for n in range(1, 4):
+        path += [replied(f"a{n}", f"c{n}"), answered(f"c{n}")]
+        grown = growing.view(path, own_reply="own", watermark=path[-3].entry_id)
+        assert [entry.entry_id for entry in grown.entries] == [
+            "late",
+            *(f"{x}{i}" for i in range(1, n + 1) for x in ("a", "r_c")),
+        ]
+        assert (grown.summary, grown.head_tokens) == ("s", 4)
+    assert len(made) == 1

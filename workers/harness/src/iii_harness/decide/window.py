@@ -100,6 +100,14 @@ def message_of(item: Item) -> Message | None:
     return None if message.get("role") == "custom" else _without_files(message)
 
 
+def named(item: Item) -> list[str]:
+    """The ids of other entries that a move or a compaction names."""
+    moved: Any = _field(item.data, "moved")
+    ids = [*cast("list[Any]", moved)] if isinstance(moved, list) else []
+    ids += [_field(item.data, "after"), _field(item.data, "tail_start_entry_id")]
+    return [entry_id for entry_id in ids if isinstance(entry_id, str)]
+
+
 def _logged(path: Sequence[Item], own_reply: str) -> list[Entry]:
     """Messages and replayed notices in log order, without what no model is sent."""
     entries: list[Entry] = []

@@ -16,7 +16,7 @@ from iii_harness.decide.context_request import prompted, with_summary
 from iii_harness.decide.context_snapshot import Context
 from iii_harness.decide.core import notice_message
 from iii_harness.decide.decision import Ready, Unfit
-from iii_harness.decide.window import NOTICE, window
+from iii_harness.decide.window import NOTICE
 from iii_harness.ports import Gate, Item, Message, Notice, Surface
 from iii_harness.record import TurnRecord
 from iii_harness.shell.assembling import Absent, Assembling, Draft, Overflowed, Stopped
@@ -44,10 +44,10 @@ class Preparation:
 
     async def of_step(self, record: TurnRecord) -> Prepared:
         """The request of `record.step`."""
-        path = await self._paths.load(record.session_id)
+        path = await self._paths.load(record.session_id, trusting=not self._assembling.present)
         surface = await self._parts.surfaces.of_step(record, path)
         own_reply = entry_ids.assistant(record.turn_id, record.step)
-        begun = any(item.entry_id == own_reply for item in path)
+        begun = not path.trusted and any(item.entry_id == own_reply for item in path.fresh)
         notices = () if begun else _untold(record, surface, path)
         now_ms = self._parts.world.clock.now_ms()
         ready = Ready(
@@ -71,7 +71,7 @@ class Preparation:
     ) -> Prepared | None:
         """The request with the context that the context manager makes; None when there is none after all."""
         own_reply = entry_ids.assistant(record.turn_id, record.step)
-        seen = window(path, own_reply=own_reply, watermark=record.watermark_entry_id)
+        seen = path.window.view(path, own_reply=own_reply, watermark=record.watermark_entry_id)
         if not seen.entries:
             return None
         leaf, request = _leaf(path), _request(record, surface)
