@@ -8,6 +8,7 @@ from typing import Any
 
 from iii_contracts.spec import TriggerSpec
 from iii_kit.bus import Call
+from iii_kit.encoding import copy
 from iii_kit.errors import CodedError
 from iii_siblings.sessions import FAMILY
 from iii_siblings.sessions.events import Subject
@@ -63,7 +64,7 @@ class Desk:
         if problem is not None:
             raise CodedError(spec.invalid, problem)
         if not writing:
-            return run(self._parts, self, request)
+            return copy(run(self._parts, self, request))
         told = len(self.heard.events)
         self.db.execute("SAVEPOINT call")
         try:
@@ -74,7 +75,7 @@ class Desk:
             del self.heard.events[told:]
             raise
         self.db.execute("RELEASE call")
-        return answer
+        return copy(answer)
 
     def code(self, name: str, /, **data: Any) -> str:
         """The error code of a call that must fail."""

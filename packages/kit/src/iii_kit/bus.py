@@ -63,7 +63,8 @@ class Invocation(msgspec.Struct, frozen=True):
 
 
 Handler: TypeAlias = Callable[[Any, Invocation], Awaitable[Json]]
-"""An async function of the validated request. Returns plain JSON or a pydantic model (dumped without unset fields)."""
+"""An async function of the validated request. Returns plain JSON, a pydantic model (dumped without unset fields), or a
+`msgspec.Raw`: an answer that is encoded and known to be good JSON, as text that was checked when it was stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
+from msgspec import Raw
 
 from iii_kit.storage import Reader
 from iii_siblings.sessions.path import Span
@@ -55,12 +56,24 @@ def item_of(row: EntryRow, *, image_data: bool) -> dict[str, Any]:
     item: dict[str, Any] = {"entry_id": row.entry_id}
     if row.role is None:
         item["custom"] = decode(row.body)
-    elif image_data:
-        item["message"] = decode(row.body)
+    else:
+        item["message"] = message_of(row, image_data=image_data)
+    if row.origin is not None:
+        item["origin"] = decode(row.origin)
+    return item
+
+
+def stored_item(row: EntryRow, *, image_data: bool) -> dict[str, Any]:
+    """`item_of` for an answer that is encoded here: what is stored goes in as the text that it is."""
+    item: dict[str, Any] = {"entry_id": row.entry_id}
+    if row.role is None:
+        item["custom"] = Raw(row.body.encode())
+    elif image_data or "attachment_id" not in row.body:
+        item["message"] = Raw(row.body.encode())
     else:
         item["message"] = message_of(row, image_data=False)
     if row.origin is not None:
-        item["origin"] = decode(row.origin)
+        item["origin"] = Raw(row.origin.encode())
     return item
 
 

@@ -16,11 +16,11 @@ from iii_kit.bus import Json
 from iii_kit.errors import CodedError
 from iii_kit.storage import Reader
 from iii_siblings.sessions.append import MAX_BODY
-from iii_siblings.sessions.items import ENTRY_COLUMNS, EntryRow, entry_of, item_of, rows_of
+from iii_siblings.sessions.items import ENTRY_COLUMNS, EntryRow, entry_of, rows_of, stored_item
 from iii_siblings.sessions.meta import COLUMNS, Row, meta_of
 from iii_siblings.sessions.parts import Parts
 from iii_siblings.sessions.path import Span, entry_id_at, find, is_on, locate, parent_of, path_after, path_to
-from iii_siblings.sessions.schema import Head, head_of, includes, unknown_session
+from iii_siblings.sessions.schema import Head, encoded, head_of, includes, unknown_session
 
 _ORDERS: dict[ListOrder, tuple[str, str, str]] = {
     "updated_desc": ("updated_at", "<", "DESC"),
@@ -198,10 +198,10 @@ def _rest(path: list[Span], position: int) -> list[Span]:
 def _page(rows: list[EntryRow], size: int, *, image_data: bool) -> Json:
     if sum([len(row.body) for row in rows]) > MAX_BODY // 4:
         size = min(size, _fitting(rows))
-    page: dict[str, Any] = {"messages": [item_of(row, image_data=image_data) for row in rows[:size]]}
+    page: dict[str, Any] = {"messages": [stored_item(row, image_data=image_data) for row in rows[:size]]}
     if len(rows) > size:
         page["next_cursor"] = rows[size - 1].entry_id
-    return page
+    return encoded(page)
 
 
 def _fitting(rows: list[EntryRow]) -> int:
