@@ -45,6 +45,19 @@ def test_a_call_is_folded_and_shows_what_it_was_asked_and_what_it_answered(
 
 
 @pytest.mark.requirement("page.chat.calls")
+def test_an_older_call_of_a_long_run_is_read_when_it_is_unfolded(page: Page, address: str, desk: Desk) -> None:
+    calls = [[call("desk::add", {"a": number, "b": 10})] for number in (1, 2, 3)]
+    session = desk.converse("three sums", *calls, [text("Added up.")])
+    page.goto(f"{address}#/c/{session}")
+    expect(told(page, "Added up.")).to_be_visible()
+    page.reload()
+    expect(told(page, "Added up.")).to_be_visible()
+    call_row(page, "desk::add").first.locator("summary").click()
+    expect(page.get_by_role("group", name="Arguments of desk::add")).to_contain_text('"a": 1')
+    expect(page.get_by_role("group", name="Result of desk::add")).to_contain_text('"sum": 11')
+
+
+@pytest.mark.requirement("page.chat.calls")
 def test_a_call_that_runs_one_that_failed_and_one_that_was_denied_look_different(
     page: Page, address: str, desk: Desk
 ) -> None:

@@ -26,6 +26,8 @@ def test_names_of_this_machine_pass(host: str) -> None:
         [""],
         [],
         [OWN, OWN],
+        ["localhost:; x"],
+        ["localhost:"],
     ],
 )
 def test_names_that_can_be_rebound_are_refused(hosts: list[str]) -> None:

@@ -65,15 +65,22 @@ class Assets:
         }
         text = shell.read_text(encoding="utf-8")
         self._files[SHELL] = _asset(text.replace(SETTINGS, _embedded(settings)).encode(), TYPES[".html"])
-        self.policy = content_policy(_IMPORT_MAP.findall(text))
+        self._inline = _IMPORT_MAP.findall(text)
+
+    def policy(self, host: str) -> str:
+        """Under which policy a browser runs the page that it reached at this host."""
+        return content_policy(self._inline, host)
 
     def find(self, path: str) -> Asset | None:
         """The file of a path; the root is the shell."""
         return self._files.get(SHELL if path == "/" else path)
 
 
-def content_policy(inline: list[str]) -> str:
-    """A Content-Security-Policy that loads from this origin alone; of inline scripts only these texts run."""
+def content_policy(inline: list[str], host: str) -> str:
+    """A Content-Security-Policy that loads from this origin alone; of inline scripts only these texts run.
+
+    The host is named for the bus: not every browser counts a WebSocket of the same host as of the same origin.
+    """
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in inline]
     scripts = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests)])
     return "; ".join(
@@ -82,7 +89,7 @@ def content_policy(inline: list[str]) -> str:
             f"script-src {scripts}",
             "style-src 'self'",
             "img-src 'self' data:",
-            "connect-src 'self'",
+            f"connect-src 'self' ws://{host} wss://{host}",
             "base-uri 'none'",
             "form-action 'none'",
             "frame-ancestors 'none'",

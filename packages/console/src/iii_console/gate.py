@@ -9,7 +9,11 @@ page's `Origin`, and giving the server's address to a name of the attacker's own
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
+
+_FORM = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
+"""What a `Host` can look like."""
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -23,7 +27,7 @@ class Gate:
 
     def refusal(self, hosts: Sequence[str], origins: Sequence[str]) -> str | None:
         """Why a request with these header values is refused; None when it may pass."""
-        if len(hosts) != 1 or not self._is_ours(_name(hosts[0])):
+        if len(hosts) != 1 or not _FORM.fullmatch(hosts[0]) or not self._is_ours(_name(hosts[0])):
             return "this address is not one of the page host's own names: open the page by the address it printed"
         own = hosts[0].lower()
         if any(origin.lower() not in (f"http://{own}", f"https://{own}") for origin in origins):

@@ -137,7 +137,8 @@ class PageHost:
         asset = assets.find(path)
         if asset is None:
             return _text(HTTPStatus.NOT_FOUND, "there is no such page here")
-        return _file(asset, assets.policy, request.headers.get("If-None-Match", ""))
+        policy = assets.policy(request.headers["Host"])
+        return _file(asset, policy, request.headers.get("If-None-Match", ""))
 
     async def _loaded(self) -> Assets:
         if self._assets is None:

@@ -1,7 +1,8 @@
 // One connection to the bus, kept up for as long as the tab lives (engine spec 2-6, 9).
 //
 // A connection is an epoch: when it breaks, its calls fail at once with `connection_lost` and are never sent again by
-// themselves; functions and bindings are made anew at the next one, and `onEpoch` tells who must read everything anew.
+// themselves; functions and bindings are made anew at the next one, and who sees the state become `open` again reads
+// everything anew.
 
 import { CallError, CONNECTION_LOST, TIMEOUT } from "./errors";
 import { type Incoming, type InvocationResult, type InvokeFunction, readFrame } from "./frames";
@@ -45,7 +46,6 @@ export class Bus {
   private readonly functions = new Map<string, Handler>();
   private readonly bindings = new Map<string, Binding>();
   private readonly stateListeners = new Set<(state: ConnectionState) => void>();
-  private readonly epochListeners = new Set<() => void>();
 
   constructor(
     private readonly url: () => string,
@@ -108,13 +108,6 @@ export class Bus {
     return () => this.stateListeners.delete(listener);
   }
 
-  /** Called at each new connection, and at once when there is one. */
-  onEpoch(listener: () => void): Off {
-    this.epochListeners.add(listener);
-    if (this.state.kind === "open") listener();
-    return () => this.epochListeners.delete(listener);
-  }
-
   private connect(): void {
     this.become({ kind: "connecting" });
     const socket = new WebSocket(this.url());
@@ -157,7 +150,6 @@ export class Bus {
     for (const id of this.functions.keys()) this.send(registration(id));
     for (const [id, binding] of this.bindings) this.send(bindingFrame(id, binding));
     this.become({ kind: "open" });
-    for (const listener of [...this.epochListeners]) listener();
   }
 
   private settle(frame: InvocationResult): void {

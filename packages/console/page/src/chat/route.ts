@@ -15,7 +15,11 @@ export function hrefOf(sessionId: string): string {
 
 function currentSessionId(): string | null {
   const found = /^#\/c\/([^/?]+)/.exec(location.hash)?.[1];
-  return found === undefined ? null : decodeURIComponent(found);
+  try {
+    return found === undefined ? null : decodeURIComponent(found);
+  } catch {
+    return null; // an address that somebody typed
+  }
 }
 
 function onHash(changed: () => void): () => void {

@@ -1,6 +1,7 @@
 // The frame around the pages: which one is shown, and what is said when the bus wants a token.
 import { useEffect, useState, useSyncExternalStore } from "react";
 import type { Bus } from "../bus/bus";
+import { Boundary } from "./boundary";
 import { Button } from "../ui/components";
 import { useSignal } from "../ui/signal";
 import { pages } from "./host";
@@ -19,7 +20,7 @@ export function Shell({ bus }: { bus: Bus }) {
   return (
     <>
       <TokenGate bus={bus} />
-      {page?.render()}
+      <Boundary at={hash}>{page?.render()}</Boundary>
     </>
   );
 }

@@ -143,6 +143,11 @@ export class Conversation {
     });
   }
 
+  readAnew(): Promise<void> {
+    this.phase.set({ kind: "loading" });
+    return this.read();
+  }
+
   dismissProblem(): void {
     this.problem.set(null);
   }

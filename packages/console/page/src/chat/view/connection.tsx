@@ -23,7 +23,7 @@ export function ConnectionBanner() {
   }, [lost]);
   if (!lost) return null;
   return (
-    <div className="connection" role="status">
+    <div className="connection">
       <span className="spinner" aria-hidden="true" />
       <span>
         <strong>Connection lost.</strong> Trying again by itself. What you write is kept; if the stack was stopped, start it with{" "}

@@ -44,6 +44,9 @@ export function ConversationView({ conversation, menu }: { conversation: Convers
           <p role="alert">
             {phase.error.what} {phase.error.todo}
           </p>
+          <Button kind="primary" icon="refresh" onClick={() => void conversation.readAnew()}>
+            Try again
+          </Button>
         </EmptyState>
       )}
       {phase.kind === "ready" && (
