@@ -19,6 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import start
+
 BENCH = Path(__file__).parent
 TREE = BENCH.parent
 PEER = TREE / ".tools" / "bench" / "langgraph"
@@ -182,8 +184,11 @@ def main() -> None:
         f"\nmedians of {a.rounds} rounds, {a.sessions} sessions of 10 steps, {os.cpu_count()} cores, load {load:.1f}\n"
     )
     print(table(rows))
+    begun = start.measure(max(a.rounds, 3))
+    print(f"\nstart to ready: {begun['start_s']} s, {begun['start_cpu_s']} s CPU, median of {begun['rounds']}")
     print("\ngoals (ratios to the named row)")
-    print("\n".join(goal.line() for goal in goals(rows)))
+    start_goal = Goal("start to ready in s", begun["start_s"], 1, at_least=False)
+    print("\n".join(goal.line() for goal in [*goals(rows), start_goal]))
     ours = next(entrant for entrant in everyone if entrant.label == "ours x16")
     sessions = min(a.sessions, 60)
     with tempfile.NamedTemporaryFile(suffix=".prof") as profile:
