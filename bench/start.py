@@ -1,7 +1,7 @@
 """How long `iii-stack up` takes until it is ready, on a data directory that is there: a new process each time.
 
-Prints one JSON object: medians of the seconds from exec to the ready line, and of the CPU seconds by the time that it was
-read, which on a busy machine holds some of the warm-up that follows. Bytecode is there and in the memory of the machine.
+Prints one JSON object: medians of the seconds from exec to the ready line, and of the CPU seconds by the time that it
+was read, which on a busy machine holds some of the warm-up that follows. Bytecode is there, and files are in memory.
 """
 
 from __future__ import annotations
