@@ -25,6 +25,24 @@ def test_the_first_line_tells_where_the_stack_is_and_stack_json_tells_it_too(sta
     assert announced == {"bus": stack.url, "page": page, "pid": stack.process.pid}
 
 
+@pytest.mark.requirement("page.part")
+def test_the_page_can_be_left_out(tmp_path: Path) -> None:
+    without = StackProcess(tmp_path / "data", "--without", "page")
+    assert without.ready["page"] is None
+    assert without.end() == 0
+
+
+@pytest.mark.requirement("page.port")
+def test_a_page_port_that_is_taken_is_refused_with_the_option_to_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ("up", "--port", "0", "--page-port", str(port))
+        refused = inside(*arguments, env=environment(tmp_path / "data"))
+    assert refused.returncode == 1
+    assert str(port) in refused.stderr
+    assert "--page-port" in refused.stderr
+
+
 @pytest.mark.requirement("stack.data.private")
 def test_the_data_directory_is_for_its_owner_alone(stack: StackProcess) -> None:
     assert stat.S_IMODE(stack.data.stat().st_mode) == 0o700

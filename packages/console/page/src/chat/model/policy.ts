@@ -52,33 +52,14 @@ function pattern(glob: string): RegExp {
   return known;
 }
 
+/** Of the glob language what a policy of a chat consists of: ids, `*`, `?` and classes. */
 function source(glob: string): string {
-  let text = "";
-  let inBraces = 0;
-  for (let at = 0; at < glob.length; at += 1) {
-    const sign = glob.charAt(at);
-    const close = sign === "[" ? glob.indexOf("]", at + 2) : -1;
-    if (sign === "*") text += ".*";
-    else if (sign === "?") text += ".";
-    else if (close > 0) {
-      const inside = glob.slice(at + 1, close).replaceAll("\\", "\\\\");
-      text += inside.startsWith("!") ? `[^${inside.slice(1)}]` : `[${inside}]`;
-      at = close;
-    } else if (sign === "{") {
-      inBraces += 1;
-      text += "(?:";
-    } else if (sign === "}" && inBraces > 0) {
-      inBraces -= 1;
-      text += ")";
-    } else if (sign === "," && inBraces > 0) text += "|";
-    else if (sign === "\\") text += literal(glob.charAt(++at));
-    else text += literal(sign);
-  }
-  return text;
-}
-
-function literal(sign: string): string {
-  return sign.replace(/[\\^$.*+?()[\]{}|/]/, "\\$&");
+  return glob.replace(/\*|\?|\[(!?)([^\]]+)\]|[^*?[]+|\[/g, (part: string, not: string | undefined, members: string) => {
+    if (part === "*") return ".*";
+    if (part === "?") return ".";
+    if (members !== undefined) return `[${not === "!" ? "^" : ""}${members.replace(/[\\\]^]/g, "\\$&")}]`;
+    return part.replace(/[\\^$.+()[\]{}|/]/g, "\\$&");
+  });
 }
 
 function without(denied: string, allowed: readonly string[]): string[] {

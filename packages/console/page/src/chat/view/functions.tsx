@@ -5,7 +5,7 @@ import { Button, Dialog, Spinner } from "../../ui/components";
 import type { Choices } from "../choices";
 import { useChat } from "../context";
 import { explain } from "../model/failures";
-import { allows, changed, isPattern, type PolicyChange, switched, UNCHANGED } from "../model/policy";
+import { allows, changed, isPattern, matches, type PolicyChange, switched, UNCHANGED } from "../model/policy";
 
 interface FunctionRow {
   function_id: string;
@@ -51,6 +51,7 @@ export function FunctionsDialog({ choices, onClose }: { choices: Choices; onClos
               <FunctionSwitch
                 key={row.function_id}
                 row={row}
+                bound={change.deny.find((pattern) => pattern !== row.function_id && matches(pattern, row.function_id))}
                 on={allows(policy, row.function_id)}
                 onSwitch={(on) => setChange(switched(basePolicy, change, row.function_id, on))}
               />
@@ -91,15 +92,24 @@ function allowedFirst(rows: FunctionRow[], policy: FunctionPolicy): FunctionRow[
   return [...rows.filter(allowed), ...rows.filter((row) => !allowed(row))];
 }
 
-function FunctionSwitch({ row, on, onSwitch }: { row: FunctionRow; on: boolean; onSwitch(on: boolean): void }) {
+interface FunctionSwitchProps {
+  row: FunctionRow;
+  on: boolean;
+  /** The pattern below the list that keeps it switched off. */
+  bound: string | undefined;
+  onSwitch(on: boolean): void;
+}
+
+function FunctionSwitch({ row, on, bound, onSwitch }: FunctionSwitchProps) {
   return (
     <li>
       <label className="switch-row">
         <span>
           <code>{row.function_id}</code>
           {row.description !== undefined && <span className="muted">{row.description}</span>}
+          {bound !== undefined && <span className="muted">Never allowed by {bound}, below.</span>}
         </span>
-        <input type="checkbox" role="switch" checked={on} onChange={(event) => onSwitch(event.target.checked)} />
+        <input type="checkbox" role="switch" checked={on} disabled={bound !== undefined} onChange={(event) => onSwitch(event.target.checked)} />
       </label>
     </li>
   );
