@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from iii_contracts import harness as contract
-from iii_harness.settings import BadConfig
 from iii_kit.errors import BusError
 from iii_kit.world import real_world
 from iii_testing.loop_bench import LoopBench, bench, reply, spec, steps, text
@@ -152,9 +151,10 @@ async def test_a_start_that_no_waiting_mends_says_why(tmp_path):
     await made.call("configuration::register", id="harness", name="Harness", description="any", schema={})
     await made.call("configuration::set", id="harness", value={**value, "turn_concurrency": 0})
     await made.close()
-    with pytest.raises(BadConfig) as error:
+    with pytest.raises(BusError) as error:
         await made.boot()
-    assert "`turn_concurrency`" in str(error.value)
+    assert "SCHEMA_INVALID" in str(error.value)
+    assert "/turn_concurrency" in str(error.value)
     await made.close()
 
 

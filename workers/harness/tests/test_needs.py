@@ -9,9 +9,11 @@ import pytest
 import iii_harness.app as harness
 from iii_contracts.harness.turn import TurnRequest
 from iii_embedded.local_bus import LocalBus
+from iii_harness.alone import NotAlone
 from iii_harness.patience import PatientCaller
 from iii_kit.bus import Call, Invocation
 from iii_kit.errors import BusError, EpochEnded, PartialSequence
+from iii_kit.sdk_bus import SdkBus, SdkOptions
 from iii_siblings import router, sessions
 from iii_testing.embedded import Embedded, embedded
 from iii_testing.loop_bench import spec
@@ -66,6 +68,22 @@ async def test_what_goes_away_and_comes_back_brings_turns_back(monkeypatch: pyte
         await until(lambda: brought)
         assert needs.missing == ()
         await made.drain()
+
+
+@pytest.mark.requirement("entry.app.alone")
+async def test_a_second_harness_under_another_name_finds_the_first_and_does_not_start() -> None:
+    async with embedded(families=(sessions.FAMILY, router.FAMILY), listening=True) as stack:
+        sessions.install(stack.attach("session-manager"), stack.world)
+        serve_router(stack)
+        first = harness.install(stack.attach("harness"), stack.world)
+        await first.ready()
+        bus = SdkBus(SdkOptions("other", url=stack.url))
+        second = harness.install(bus, stack.world)
+        with pytest.raises(NotAlone, match="worker `harness` serves harness::send"):
+            await second.ready()
+        await second.drain()
+        await bus.close()
+        await first.drain()
 
 
 class Scripted:

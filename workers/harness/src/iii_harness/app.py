@@ -12,6 +12,7 @@ from typing import Any
 
 from iii_contracts.harness import configuration, upkeep
 from iii_contracts.harness.configuration import HarnessConfig
+from iii_harness.alone import require_alone
 from iii_harness.assembly import Assembled, serve
 from iii_harness.needs import QUEUE as THE_QUEUE
 from iii_harness.needs import Need
@@ -19,6 +20,7 @@ from iii_harness.serving import Serving
 from iii_harness.sweep_timer import SweepTimer
 from iii_harness.turn_queue import QUEUE, definition
 from iii_kit.bus import Bus, Handle
+from iii_kit.clients.failures import is_transient
 from iii_kit.clients.queue import QueueClient, QueueUndefined
 from iii_kit.errors import BusError, EpochEnded
 from iii_kit.logs import logger
@@ -39,6 +41,7 @@ class Harness:
     def __init__(self, bus: Bus, world: World, seed: Mapping[str, Any] | None, namespace: str | None = None) -> None:
         self._bus = bus
         self._world = world
+        self._namespace = namespace
         self._parts = Assembled(bus, world, seed, namespace)
         self._serving = Serving(bus)
         self._first_start: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -94,6 +97,7 @@ class Harness:
     async def _boot(self) -> None:
         parts = self._parts
         parts.renewed()
+        await require_alone(self._bus, self._namespace)
         await parts.needs.met()
         await parts.providers.fix()
         await parts.settings.boot()
@@ -149,7 +153,9 @@ class Harness:
 
 def _is_final(error: Exception) -> bool:
     """True for a start that no waiting mends: it is the configuration or the program that must change."""
-    return not isinstance(error, (BusError, QueueUndefined))
+    if isinstance(error, BusError):
+        return not is_transient(error) and error.code != "not_connected"
+    return not isinstance(error, QueueUndefined)
 
 
 def install(bus: Bus, world: World, seed: Mapping[str, Any] | None = None, *, namespace: str | None = None) -> Harness:
