@@ -16,7 +16,7 @@ from iii_kit.encoding import decode
 from iii_kit.errors import BusError
 from iii_kit.world import World
 from iii_siblings import router
-from iii_siblings.providers import openai, scripted
+from iii_siblings.providers import anthropic, openai, scripted
 from iii_siblings.providers.remote import RemoteProvider
 from iii_store import SqliteStore
 
@@ -93,9 +93,10 @@ async def model_stack(
     environ: Mapping[str, str] | None = None,
     *,
     with_openai: bool = False,
+    with_anthropic: bool = False,
     read_timeout_s: float = 60,
 ) -> AsyncIterator[ModelStack]:
-    """Start an engine with the router and the scripted provider; with `with_openai` that one too."""
+    """Start an engine with the router and the scripted provider; with `with_openai`, `with_anthropic` that one too."""
     env = {} if environ is None else dict(environ)
     store = SqliteStore(directory / "stack.db", [*modules.FAMILIES, router.FAMILY])
     engine = Engine(world, store, EngineSettings(port=None))
@@ -105,6 +106,8 @@ async def model_stack(
     remote: list[RemoteProvider[Any]] = []
     if with_openai:
         remote.append(openai.install(engine.attach("provider-openai"), world, env, read_timeout_s=read_timeout_s))
+    if with_anthropic:
+        remote.append(anthropic.install(engine.attach("provider-anthropic"), world, env, read_timeout_s=read_timeout_s))
     script = scripted.install(engine.attach("provider-scripted"), world)
     try:
         await installed.ready()

@@ -22,7 +22,7 @@ READY_S = 60.0
 
 def environment(data: Path, **extra: str) -> dict[str, str]:
     """The environment of a process that knows one data directory and nothing of this machine's providers."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("III_", "OPENAI_", "OTEL_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "III_", "OPENAI_", "OTEL_"))}
     return {**kept, "III_STACK_DATA": str(data), "COLUMNS": "120", "NO_COLOR": "1", **extra}
 
 

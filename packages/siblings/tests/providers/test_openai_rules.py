@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from iii_siblings.providers.failure import no_response, refused, retry_after
-from iii_siblings.providers.openai.body import object_schema, prepared
+from iii_siblings.providers.functions_offered import object_schema
+from iii_siblings.providers.openai.body import prepared
 from iii_siblings.providers.openai.catalogue import entries, offered
 from iii_siblings.providers.openai.chat_body import chat_body
 from iii_siblings.providers.openai.endpoint import endpoint
@@ -13,6 +14,7 @@ from iii_siblings.providers.openai.errors import kind_of
 from iii_siblings.providers.openai.prompt_cache import derived_key
 from iii_siblings.providers.openai.reasoning import effort_for, ladder
 from iii_siblings.providers.openai.responses_body import responses_body
+from iii_siblings.providers.openai.usage import usage_counts
 from iii_siblings.providers.urls import BadUrl
 
 OFFICIAL = "https://api.openai.com/v1"
@@ -322,3 +324,12 @@ def test_public_texts():
 )
 def test_waits_that_servers_ask_for(headers, wait):
     assert retry_after(headers.get, now_ms=1000) == wait
+
+
+@pytest.mark.requirement("providers.openai.usage")
+@pytest.mark.parametrize(
+    ("prompt", "cached", "counted"),
+    [(100, 60, 40), (60, 60, 0), (10, 60, 0), (100, None, 100), (None, 60, None)],
+)
+def test_input_is_what_was_not_cached_and_never_below_zero(prompt, cached, counted):
+    assert usage_counts(prompt, cached, 7, None).get("input") == counted

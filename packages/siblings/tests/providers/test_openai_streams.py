@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
 from iii_kit.stream_frames import FrameReader
 from iii_siblings.providers.emitter import Emitter
-from iii_siblings.providers.failure import UpstreamFailure
 from iii_siblings.providers.function_names import FunctionNames
 from iii_siblings.providers.openai.chat_stream import ChatStream
 from iii_siblings.providers.openai.responses_stream import ResponsesStream
-from iii_siblings.providers.remote import feed
+from iii_testing.answer_streams import Collected, events, played
 
 pytestmark = pytest.mark.anyio
 
 
-class Collected:
-    def __init__(self) -> None:
-        self.items: list[str] = []
-
-    async def send(self, item: str) -> None:
-        self.items.append(item)
-
-    async def close(self) -> None: ...
-
-    @property
-    def frames(self) -> list[dict]:
-        return [json.loads(item) for item in self.items]
-
-
-async def once(data: bytes) -> AsyncIterator[bytes]:
-    yield data
-
-
-def chat(*chunks: dict | str) -> bytes:
-    lines = [chunk if isinstance(chunk, str) else json.dumps(chunk, ensure_ascii=False) for chunk in chunks]
-    return "".join(f"data: {line}\n\n" for line in lines).encode()
+chat = events
 
 
 def delta(finish: str | None = None, **fields) -> dict:
@@ -132,21 +110,8 @@ APIS = [(ChatStream, CHAT), (ResponsesStream, RESPONSES)]
 
 async def play(kind, world, *chunks: bytes) -> tuple[Collected, Emitter]:
     """What the provider sends for the bytes of an answer."""
-    sink = Collected()
-    emitter = Emitter(sink, "openai", "m", 1)
-    stream = kind(emitter, FunctionNames(["agent::run"]), world.ids)
-
-    async def bytes_of() -> AsyncIterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-
-    await emitter.start()
-    try:
-        await feed("openai", stream, bytes_of())
-        await stream.finish()
-    except UpstreamFailure as failure:
-        await emitter.error(failure.kind, failure.text)
-    return sink, emitter
+    names = FunctionNames(["agent::run"])
+    return await played("openai", lambda emitter: kind(emitter, names, world.ids), *chunks)
 
 
 @pytest.mark.requirement("providers.openai.stream")

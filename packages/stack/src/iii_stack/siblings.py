@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import iii_siblings.providers.anthropic as anthropic
 import iii_siblings.providers.openai as openai
 import iii_siblings.providers.scripted as scripted
 import iii_siblings.router as router
@@ -44,6 +45,12 @@ class Sibling:
 SIBLINGS: tuple[Sibling, ...] = (
     Sibling("sessions", "session-manager", "session::", lambda bus, world, _: sessions.install(bus, world)),
     Sibling("router", "llm-router", "router::", router.install),
+    Sibling(
+        "provider anthropic",
+        "provider-anthropic",
+        "provider::anthropic::",
+        lambda bus, world, _: anthropic.install(bus, world),
+    ),
     Sibling(
         "provider openai", "provider-openai", "provider::openai::", lambda bus, world, _: openai.install(bus, world)
     ),

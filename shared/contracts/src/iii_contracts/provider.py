@@ -123,7 +123,8 @@ def functions_of(provider: str) -> ProviderFunctions:
     )
 
 
+ANTHROPIC = functions_of("anthropic")
 OPENAI = functions_of("openai")
 SCRIPTED = functions_of("scripted")
-FUNCTIONS: tuple[FunctionSpec, ...] = OPENAI.all + SCRIPTED.all
+FUNCTIONS: tuple[FunctionSpec, ...] = ANTHROPIC.all + OPENAI.all + SCRIPTED.all
 TRIGGERS = ()

@@ -61,6 +61,21 @@ class Emitter:
         """More reasoning."""
         await self._append("thinking", delta)
 
+    async def sign(self, signature: str) -> None:
+        """End the open reasoning block with its signature; without one, an empty block that has nothing else."""
+        if self._open != "thinking":
+            await self.close_text()
+            self.message["content"].append({"type": "thinking", "text": ""})
+            self._open = "thinking"
+            await self._boundary("thinking_start")
+        self.message["content"][-1]["signature"] = signature
+        await self.close_text()
+
+    async def stored(self, block: dict[str, Any]) -> None:
+        """A block that has no frames of its own; the next boundary shows it."""
+        await self.close_text()
+        self.message["content"].append(block)
+
     async def call(self, key: Any, call_id: str, function_id: str) -> None:
         """A call begins; `key` is how the upstream names it until it ends."""
         await self.close_text()
@@ -79,11 +94,12 @@ class Emitter:
         """The argument text of an open call so far."""
         return "".join(self._calls[key][1])
 
-    async def call_end(self, key: Any, arguments: Any) -> None:
-        """A call is complete."""
+    async def call_end(self, key: Any, arguments: Any) -> dict[str, Any]:
+        """A call is complete; returns its block."""
         block, _ = self._calls.pop(key)
         block["arguments"] = arguments
         await self._boundary("functioncall_end")
+        return block
 
     async def usage(self, usage: dict[str, Any]) -> None:
         """The usage so far."""

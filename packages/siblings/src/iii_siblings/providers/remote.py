@@ -62,7 +62,7 @@ class Api(Generic[E]):
     manners: Manners
     endpoint: Callable[[str | None], E]
     """The endpoint of a base URL, or the official one. Raises `BadUrl`."""
-    entries: Callable[[Any, E], list[dict[str, Any]]]
+    entries: Callable[[Any, E, Mapping[str, str]], list[dict[str, Any]]]
     """The catalogue entries of a list of models."""
     outgoing: Callable[[dict[str, Any], E, Mapping[str, str]], Outgoing]
 
@@ -138,7 +138,8 @@ class RemoteProvider(Generic[E]):
             return Source(None, key)
 
     async def _models(self, endpoint: E, key: Secret) -> list[dict[str, Any]]:
-        return self._api.entries(await self._upstream.models(endpoint.models_url, key), endpoint)
+        listing = await self._upstream.models(endpoint.models_url, key)
+        return self._api.entries(listing, endpoint, self._environ)
 
     async def _refresh_models(self, _: Any, __: Invocation) -> Json:
         self._link.forget_resolved()

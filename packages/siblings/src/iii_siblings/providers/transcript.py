@@ -65,6 +65,11 @@ def text_of(content: list[dict[str, Any]]) -> str:
     return "\n".join(str(block.get("text") or "") for block in content if block.get("type") == "text")
 
 
+def inline_result(block: dict[str, Any]) -> str:
+    """A result that lies inside a message of a person, as text."""
+    return f"[result of call {block.get('function_call_id')}]\n{text_of(blocks(block))}"
+
+
 def _place(message: Message, waiting: dict[str, list[_Open]], early: dict[str, Message]) -> None:
     """Give a result to the newest call of its id; calls that share an id in one message get theirs in order."""
     key = str(message.get("function_call_id"))

@@ -13,7 +13,7 @@ from iii_stack.output import AsJson, console, print_json
 from iii_stack.reach import Reach, with_bus
 
 if TYPE_CHECKING:
-    from iii_kit.sdk_bus import SdkBus
+    from iii_stack.asking import Asking
 
 SERVED = {
     "engine": "engine::functions::list",
@@ -27,7 +27,7 @@ SERVED = {
 }
 """Parts of the stack, each by a function that only it serves."""
 
-KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 """Variables that configure a provider. Only whether they are set is told."""
 
 
@@ -82,7 +82,7 @@ def _of_bus(reach: Reach) -> dict[str, Any]:
         return {"bus": {"reachable": False, "problem": text}, "parts": {}, "providers": [], "models": []}
 
 
-async def _examine(bus: SdkBus, url: str) -> dict[str, Any]:
+async def _examine(bus: Asking, url: str) -> dict[str, Any]:
     listed = await bus.call("engine::functions::list", {"include_internal": True})
     ids = {function["function_id"] for function in listed["functions"]}
     parts = {part: function_id in ids for part, function_id in SERVED.items()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from iii_siblings.providers.function_names import FunctionNames
+from iii_siblings.providers.functions_offered import offered_functions
 from iii_siblings.providers.openai.endpoint import Endpoint
 from iii_siblings.providers.openai.reasoning import effort_for, efforts_of
-from iii_siblings.providers.transcript import Message, blocks, text_of, whole
+from iii_siblings.providers.transcript import Message, blocks, inline_result, whole
 
 _OWN_OPTIONS = frozenset({"prompt_cache_key", "reasoning_effort"})
 _PROTECTED = frozenset({"model", "messages", "input", "stream", "stream_options", "store", "tools"})
@@ -55,24 +56,9 @@ def prepared(request: dict[str, Any], endpoint: Endpoint, environ: Mapping[str, 
 def tool_fields(prepared: Prepared) -> list[dict[str, Any]]:
     """Every offered function as name, description and an object schema."""
     return [
-        {
-            "name": prepared.names.encode(str(tool["name"])),
-            "description": str(tool.get("description") or ""),
-            "parameters": object_schema(tool.get("parameters")),
-        }
-        for tool in prepared.tools
+        {"name": function.name, "description": function.description, "parameters": function.schema}
+        for function in offered_functions(prepared.tools, prepared.names)
     ]
-
-
-def object_schema(schema: Any) -> dict[str, Any]:
-    """A schema that the API takes: an object with properties, so that one odd function does not take all down."""
-    given = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
-    shaped = {key: value for key, value in given.items() if key != "$schema"}
-    if shaped.get("type") != "object":
-        shaped["type"] = "object"
-    if not isinstance(shaped.get("properties"), dict):
-        shaped["properties"] = {}
-    return shaped
 
 
 def output_budget(prepared: Prepared) -> int | None:
@@ -137,7 +123,7 @@ def user_texts(message: Message) -> list[str]:
         if block.get("type") == "text":
             texts.append(str(block.get("text") or ""))
         elif block.get("type") == "function_result":
-            texts.append(f"[result of call {block.get('function_call_id')}]\n{text_of(blocks(block))}")
+            texts.append(inline_result(block))
     return [text for text in texts if text]
 
 

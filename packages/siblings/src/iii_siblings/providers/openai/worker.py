@@ -36,7 +36,7 @@ def _headers(key: Secret) -> dict[str, str]:
     return {"authorization": f"Bearer {key.text}"} if key.text else {}
 
 
-def _entries(listing: Any, target: Endpoint) -> list[dict[str, Any]]:
+def _entries(listing: Any, target: Endpoint, _: Mapping[str, str]) -> list[dict[str, Any]]:
     return entries(PROVIDER, listing, target)
 
 
