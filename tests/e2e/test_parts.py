@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,38 @@ def test_a_missing_log_is_told_and_accepted_only_when_asked_to(tmp_path: Path) -
     assert "--accept-missing-log" in refused.stderr
     second = StackProcess(tmp_path / "data", "--accept-missing-log")
     assert second.end() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("stack.apart.ends-waiting")
+def test_a_stack_that_ends_while_a_step_waits_for_a_sibling_goes_on_at_its_next_start(tmp_path: Path) -> None:
+    first = StackProcess(tmp_path / "data", "--without", "siblings,page")
+    siblings = PartProcess("siblings", first.url, tmp_path / "parts", first.env)
+    siblings.start()
+    steps = [{"emit": [{"delay_ms": 400}, {"call": {"function": "engine::workers::list", "payload": {}}}]}] * 3
+    sent = first.call(
+        "harness::send",
+        {
+            "message": "look",
+            "provider": "scripted",
+            "model": "demo",
+            "options": {
+                "functions": {"allow": ["engine::workers::*"]},
+                "provider_options": {"scripted": {"steps": [*steps, {"emit": [{"text": "Done."}]}]}},
+            },
+        },
+    )
+    siblings.kill()
+    began = time.monotonic()
+    assert first.end() == 0
+    assert time.monotonic() - began < 8, "a step that waits does not hold the end back"
+    second = StackProcess(tmp_path / "data", "--without", "siblings,page", port=int(first.url.rsplit(":", 1)[1]))
+    try:
+        siblings.start()
+        deadline = time.monotonic() + 60
+        while (status := second.json("status", sent["session_id"])["status"]) == "running":
+            assert time.monotonic() < deadline, status
+        assert status == "completed"
+    finally:
+        siblings.end()
+        second.end()
