@@ -42,7 +42,8 @@ class TurnFunction:
         if not self._parts.executing.enter(session_id, turn_id, step):
             return _answer(session_id, Outcome("running", skipped=True))
         try:
-            with Spanned(_tracer, "harness::turn step", _tags(request)) as span:
+            tags = _tags(request, await self._names.of(session_id, turn_id))
+            with Spanned(_tracer, "harness::turn step", tags) as span:
                 outcome = await self._run(request)
                 if span.is_recording():
                     _mark(span, outcome)
@@ -106,13 +107,15 @@ def _answer(session_id: str, outcome: Outcome) -> dict[str, Any]:
     return answer if outcome.next_step is None else {**answer, "next_step": outcome.next_step}
 
 
-def _tags(request: TurnRequest) -> dict[str, str]:
+def _tags(request: TurnRequest, session_name: str | None) -> dict[str, str]:
     """The baggage that the step's span and every span below it copy."""
     tags = {
         "iii.session.id": request.session_id,
         "iii.message.id": request.turn_id,
         "iii.tag.kind": "harness.subagent" if request.depth else "harness.turn",
     }
+    if session_name is not None:
+        tags["iii.session.name"] = session_name
     if request.message_preview:
         tags["iii.tag.message"] = request.message_preview
         if request.depth:
