@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from iii_testing.chromium import running_browser
+from iii_testing.page_desk import Desk
 from iii_testing.processes import StackProcess
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from desk import Desk
 
 expect.set_options(timeout=15_000)
 

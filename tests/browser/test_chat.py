@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from desk import Desk, call, text
 from playwright.sync_api import Page, expect
-from reading import call_row, message_field, resting, said, say, told
+
+from iii_testing.page_desk import Desk, call, text
+from iii_testing.page_reading import call_row, message_field, resting, said, say, told
 
 pytestmark = pytest.mark.slow
 
@@ -251,3 +252,15 @@ def test_a_conversation_that_does_not_exist_is_said_to_be_missing(page: Page, ad
     expect(page.get_by_role("heading", name="There is no such conversation")).to_be_visible()
     page.get_by_role("main").get_by_role("button", name="New conversation").click()
     expect(page.get_by_role("heading", name="What should the agent do?")).to_be_visible()
+
+
+@pytest.mark.requirement("page.states")
+def test_a_conversation_that_is_deleted_while_it_is_open_is_said_to_be_gone(
+    page: Page, address: str, desk: Desk
+) -> None:
+    session = desk.call("session::create", {"title": "short-lived"})["session_id"]
+    page.goto(f"{address}#/c/{session}")
+    expect(page.get_by_role("heading", name="short-lived")).to_be_visible()
+    expect(message_field(page)).to_be_visible()
+    desk.call("session::delete", {"session_id": session})
+    expect(page.get_by_role("heading", name="There is no such conversation")).to_be_visible()

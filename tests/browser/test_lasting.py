@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk, Restartable, call, text
 from playwright.sync_api import Page, expect
-from reading import message_field, said, say, told
+
+from iii_testing.page_desk import Desk, Restartable, call, text
+from iii_testing.page_reading import message_field, said, say, told
 
 pytestmark = pytest.mark.slow
 

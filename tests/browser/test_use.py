@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk, call, text
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from reading import message_field, told
 
 from iii_testing.chromium import REBOUND
+from iii_testing.page_desk import Desk, call, text
+from iii_testing.page_reading import message_field, told
 from iii_testing.processes import StackProcess
 
 pytestmark = pytest.mark.slow

@@ -59,6 +59,7 @@ export class Conversation {
     this.listen("session::message-updated", config, (event) => this.later(() => this.onUpdated(event as UpdatedEvent)));
     this.listen("session::status-changed", config, (event) => this.onSession(event as Partial<SessionMeta>));
     this.listen("session::meta-updated", config, (event) => this.onSession(event as Partial<SessionMeta>));
+    this.listen("session::deleted", config, () => this.phase.set({ kind: "missing" }));
     this.listen("harness::turn-started", config, () => void this.read());
     this.listen("harness::turn-completed", config, (event) =>
       void this.onCompleted(event as { status: string; reason?: string }),
