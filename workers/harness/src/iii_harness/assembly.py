@@ -107,6 +107,7 @@ class Assembled:
             events=self.events,
             limits=lambda: self.settings,
             registered=lambda function_id: self.catalog.snapshot.has(function_id),
+            keeps_replies=lambda: self.catalog.snapshot.keeps_replies,
         )
 
     async def _unscheduled(self, record: TurnRecord, error: BusError) -> None:

@@ -27,6 +27,7 @@ BATCH: Final = 32
 
 LIST: Final = "engine::functions::list"
 INFO: Final = "engine::functions::info"
+UPDATE: Final = "session::update-message"
 
 ANNOUNCED: Final = "worker_metadata_updated"
 """Event of a worker that told its functions anew, perhaps with other schemas."""
@@ -78,6 +79,13 @@ class Snapshot:
     def has(self, function_id: str) -> bool:
         """True when the engine knows the id, listed or internal. Grants nothing."""
         return function_id in self.functions or function_id in self.internal_ids
+
+    @cached_property
+    def keeps_replies(self) -> bool:
+        """True when the session store takes and keeps the final state of a reply, not its content alone."""
+        update = self.functions.get(UPDATE)
+        schema: dict[str, Any] = update.parameters if update is not None and is_object(update.parameters) else {}
+        return "stop_reason" in schema.get("properties", ())
 
 
 class Catalog:

@@ -20,8 +20,8 @@ class Loop:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._paths = Paths(parts.bus, parts.session_opts)
-        self._writes = Writes(parts)
+        self._paths = Paths(parts.bus, parts.session_opts, parts.keeps_replies)
+        self._writes = Writes(parts, self._paths)
         endings = Endings(parts, self._writes, self._paths)
         background = Background()
         function = TurnFunction(

@@ -33,6 +33,8 @@ class Parts:
     limits: Callable[[], Limits]
     registered: Callable[[str], bool]
     """Whether the registry has a function, as far as the last reading of it tells."""
+    keeps_replies: Callable[[], bool]
+    """Whether the session store gives a reply back as it was written (siblings 3.5), by the contract it registered."""
 
     def session_opts(self) -> Opts:
         """How `session::*` calls travel."""

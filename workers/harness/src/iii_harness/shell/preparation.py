@@ -44,10 +44,10 @@ class Preparation:
 
     async def of_step(self, record: TurnRecord) -> Prepared:
         """The request of `record.step`."""
-        path = await self._paths.load(record.session_id)
+        path = await self._paths.load(record.session_id, trusting=not self._assembling.present)
         surface = await self._parts.surfaces.of_step(record, path)
         own_reply = entry_ids.assistant(record.turn_id, record.step)
-        begun = any(item.entry_id == own_reply for item in path)
+        begun = not path.trusted and any(item.entry_id == own_reply for item in path.fresh)
         notices = () if begun else _untold(record, surface, path)
         now_ms = self._parts.world.clock.now_ms()
         ready = Ready(

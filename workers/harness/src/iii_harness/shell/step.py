@@ -98,6 +98,8 @@ class Step:
         async with locks.hold(session_id):
             if await self._still_ours():
                 await self._go(generated)
+            else:
+                self._tools.paths.drop(session_id)
         return self._outcome
 
     async def _go(self, event: Event) -> bool:
@@ -116,9 +118,14 @@ class Step:
             if isinstance(then, Park):
                 self._parked(decision, skipped=then.skipped)
                 return False
-            if isinstance(then, Stream):
+            if not isinstance(then, Stream):
+                event = await self._follow(then)
+            elif self._tools.paths.missed(self._request.session_id):
+                # Somebody else's entry came before the reply: the request is made again, with it.
+                self._tools.paths.drop(self._request.session_id)
+                event = Drained()
+            else:
                 return True
-            event = await self._follow(then)
 
     async def _follow(self, then: Invoke | Drain | Prepare | Reload) -> Event:
         """Do what a decision says next; the event that follows."""
@@ -158,6 +165,7 @@ class Step:
             self._tools.paths.drop(record.session_id)
         if await self._parts.delivery.parked(record.session_id) and not await self._asked_already(record):
             record = self._record = await self._parts.delivery.drain(record)
+            self._tools.paths.doubt(record.session_id)
         if record.turn_count == 0:
             await self._begun(record)
         return Drained()

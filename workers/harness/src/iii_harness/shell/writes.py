@@ -9,6 +9,7 @@ from iii_harness.decide.decision import Append, Enqueue, Project, Rewrite, Save,
 from iii_harness.durable_sequence import SequenceFailed, perform
 from iii_harness.record import TurnRecord
 from iii_harness.shell.parts import Parts
+from iii_harness.shell.paths import Paths
 from iii_harness.turn_queue import enqueue_call
 from iii_kit.bus import Call
 from iii_kit.clients.session import set_status_call
@@ -24,19 +25,21 @@ log = logger(__name__)
 class Writes:
     """Makes the writes of a decision."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, paths: Paths) -> None:
         self._parts = parts
+        self._paths = paths
         self._scheduled: dict[str, tuple[str, int]] = {}
         self._shown: dict[str, Project] = {}
 
     async def make(self, record: TurnRecord, writes: Sequence[Write]) -> None:
-        """Make `writes` in order; the record store learns what became of the record."""
+        """Make `writes` in order; the record store and the path in memory learn what became of them."""
         calls = self._calls(record, writes)
         if not calls:
             return
         try:
-            await perform(self._parts.bus, self._parts.world.clock, calls)
+            answers = await perform(self._parts.bus, self._parts.world.clock, calls)
         except SequenceFailed as failed:
+            self._paths.drop(record.session_id)
             # Status and snapshot come last: the turn depends on neither, each is written anew with a later step.
             missing = len(calls) - failed.at
             if missing > self._optional(record, writes):
@@ -46,9 +49,11 @@ class Writes:
             self._made(record, writes)
             self._shown.pop(record.session_id, None)
         except BaseException:
+            self._paths.drop(record.session_id)
             self._parts.turns.forget(record.session_id)
             raise
         else:
+            self._paths.wrote(record.session_id, calls, answers)
             self._made(record, writes)
 
     async def preparing(self, record: TurnRecord) -> None:
