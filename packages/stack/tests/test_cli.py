@@ -35,6 +35,7 @@ def imported(code: str) -> set[str]:
         ("import iii_stack.cli", HELP_ALONE),
         ("import iii_stack.cli; iii_stack.cli.run(['--help'])", HEAVY),
         ("import iii_stack.cli; iii_stack.cli.run(['call', 'a::b', '{'])", HEAVY),
+        ("import iii_stack.asking", ("httpx", "iii", "opentelemetry", "pydantic", "rich", "structlog")),
         (
             "import iii_stack.compose",
             ("cyclopts", "httpx", "iii", "iii_sdk", "prompt_toolkit", "rich", "yaml"),

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from cyclopts import Parameter
@@ -19,8 +19,18 @@ from iii_stack.errors import StackError
 
 if TYPE_CHECKING:
     from iii_kit.sdk_bus import SdkBus
+    from iii_stack.asking import Asking
 
 T = TypeVar("T")
+
+
+class Asks(Protocol):
+    """Whoever can call functions, be it as a worker or not."""
+
+    async def call(self, fn: str, data: Any) -> Any:
+        """Call and wait for the result. Raises `BusError`."""
+        ...
+
 
 CONNECT_S = 5.0
 
@@ -62,7 +72,7 @@ def _checked(url: str) -> str:
 
 @asynccontextmanager
 async def connected(reach: Reach) -> AsyncGenerator[SdkBus]:
-    """A connection to the bus, closed at the end. Raises `StackError` when nobody answers."""
+    """A worker on the bus, gone at the end. Raises `StackError` when nobody answers."""
     url = reach.url()
     from iii_kit.logs import configure
     from iii_kit.sdk_bus import SdkBus, SdkOptions
@@ -73,22 +83,29 @@ async def connected(reach: Reach) -> AsyncGenerator[SdkBus]:
         try:
             await bus.connected(CONNECT_S)
         except BusError as error:
-            raise StackError(
-                "not_connected",
-                f"no bus at {url} ({error.message})",
-                hint="start a stack with `iii-stack up`, or name another bus with --bus URL",
-            ) from None
+            raise _no_bus(url, error.message) from None
         yield bus
     finally:
         await bus.close()
 
 
-def with_bus(reach: Reach, work: Callable[[SdkBus], Awaitable[T]]) -> T:
+def _no_bus(url: str, why: str) -> StackError:
+    hint = "start a stack with `iii-stack up`, or name another bus with --bus URL"
+    return StackError("not_connected", f"no bus at {url} ({why})", hint=hint)
+
+
+def with_bus(reach: Reach, work: Callable[[Asking], Awaitable[T]]) -> T:
     """Connect, do `work` and disconnect: what a command that makes a few calls is made of."""
+    url = reach.url()
+    # Here, so that help and errors of usage do without.
+    from iii_stack.asking import NotConnected, asking
 
     async def run() -> T:
-        async with connected(reach) as bus:
-            return await work(bus)
+        try:
+            async with asking(url) as bus:
+                return await work(bus)
+        except NotConnected as error:
+            raise _no_bus(url, str(error)) from None
 
     return asyncio.run(run())
 
@@ -96,3 +113,9 @@ def with_bus(reach: Reach, work: Callable[[SdkBus], Awaitable[T]]) -> T:
 def call(reach: Reach, fn: str, data: Any) -> Any:
     """Make one call and return its answer."""
     return with_bus(reach, lambda bus: bus.call(fn, data))
+
+
+async def check_exists(bus: Asks, session_id: str) -> None:
+    """Raises `StackError` when there is no such session."""
+    if await bus.call("session::get", {"session_id": session_id}) is None:
+        raise StackError("session/not_found", f"no session {session_id}", hint="see `iii-stack sessions`")

@@ -20,7 +20,6 @@ from iii_kit.errors import BusError, EpochEnded
 from iii_stack.chat.entries import short
 from iii_stack.chat.models import ModelChoice
 from iii_stack.chat.view import ChatView
-from iii_stack.errors import StackError
 
 LOOK_S = 2.0
 """Pause between two looks at a turn that says nothing."""
@@ -185,9 +184,3 @@ class Conversation:
             if cursor is None or cursor == request.get("cursor"):
                 return entries
             request["cursor"] = cursor
-
-
-async def check_exists(bus: Bus, session_id: str) -> None:
-    """Raises `StackError` when there is no such session."""
-    if await bus.call("session::get", {"session_id": session_id}) is None:
-        raise StackError("session/not_found", f"no session {session_id}", hint="see `iii-stack sessions`")

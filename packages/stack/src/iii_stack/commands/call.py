@@ -36,10 +36,7 @@ def call(
         echo '{"limit": 5}' | iii-stack call session::list -
     """
     argument = _argument(sys.stdin.read() if data == "-" else data)
-    from iii_kit.bus import Opts
-
-    opts = Opts(timeout_ms=int(timeout * 1000))
-    print_json(with_bus(reach, lambda bus: bus.call(function, argument, opts=opts)))
+    print_json(with_bus(reach, lambda bus: bus.call(function, argument, timeout_ms=int(timeout * 1000))))
 
 
 def _argument(text: str) -> Any:

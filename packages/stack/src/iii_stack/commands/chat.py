@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from iii_stack.errors import StackError
 from iii_stack.output import console
-from iii_stack.reach import Reach, connected
+from iii_stack.reach import Reach, check_exists, connected
 
 if TYPE_CHECKING:
     from iii_stack.chat.conversation import Conversation
@@ -68,7 +68,7 @@ async def _chat(
     reach: Reach, message: str | None, model: ModelChoice | None, session_id: str | None, policy: dict[str, Any]
 ) -> int:
     async with connected(reach) as bus:
-        from iii_stack.chat.conversation import Conversation, check_exists
+        from iii_stack.chat.conversation import Conversation
         from iii_stack.chat.models import default_model
         from iii_stack.chat.view import ChatView
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import App, Parameter
 
@@ -10,6 +10,9 @@ from iii_kit.errors import BusError
 from iii_stack.errors import StackError, of_bus
 from iii_stack.output import AsJson, console, print_json
 from iii_stack.reach import Reach, with_bus
+
+if TYPE_CHECKING:
+    from iii_stack.asking import Asking
 
 COMPARE: Final = "eval::compare-sessions"
 
@@ -59,11 +62,9 @@ def compare(
     print_matrix(console(), answer)
 
 
-async def _compared(bus: Any, request: dict[str, Any]) -> dict[str, Any]:
-    from iii_kit.bus import Opts
-
+async def _compared(bus: Asking, request: dict[str, Any]) -> dict[str, Any]:
     try:
-        return await bus.call(COMPARE, request, opts=Opts(timeout_ms=TIMEOUT_MS))
+        return await bus.call(COMPARE, request, timeout_ms=TIMEOUT_MS)
     except BusError as error:
         raise _explained(error) from None
 

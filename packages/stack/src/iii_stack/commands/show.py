@@ -11,7 +11,7 @@ from iii_stack.output import AsJson, console, print_json, when
 from iii_stack.reach import Reach, with_bus
 
 if TYPE_CHECKING:
-    from iii_kit.sdk_bus import SdkBus
+    from iii_stack.asking import Asking
 
 PAGE = 500
 
@@ -38,7 +38,7 @@ def show(
         _print(found)
 
 
-async def read(bus: SdkBus, session_id: str) -> dict[str, Any]:
+async def read(bus: Asking, session_id: str) -> dict[str, Any]:
     """The session and all entries of its active path. Raises `StackError` when it is unknown."""
     answer = await bus.call("session::get", {"session_id": session_id})
     if answer is None:

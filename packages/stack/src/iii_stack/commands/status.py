@@ -8,10 +8,10 @@ from cyclopts import Parameter
 
 from iii_stack.errors import StackError
 from iii_stack.output import AsJson, console, print_json
-from iii_stack.reach import Reach, with_bus
+from iii_stack.reach import Reach, check_exists, with_bus
 
 if TYPE_CHECKING:
-    from iii_kit.bus import Bus
+    from iii_stack.asking import Asking
 
 
 def status(
@@ -33,9 +33,7 @@ def status(
         iii-stack status s_1 --json --verbose
     """
 
-    async def work(bus: Bus) -> dict[str, Any] | None:
-        from iii_stack.chat.conversation import check_exists
-
+    async def work(bus: Asking) -> dict[str, Any] | None:
         report = await bus.call("harness::status", {"session_id": session, "verbose": verbose})
         if report is None and not as_json:
             await check_exists(bus, session)

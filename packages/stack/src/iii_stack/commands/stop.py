@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from iii_stack.output import AsJson, console, print_json
-from iii_stack.reach import Reach, with_bus
+from iii_stack.reach import Reach, check_exists, with_bus
 
 if TYPE_CHECKING:
-    from iii_kit.bus import Bus
+    from iii_stack.asking import Asking
 
 
 def stop(
@@ -29,9 +29,7 @@ def stop(
     """
     request = {"session_id": session} | ({} if turn is None else {"turn_id": turn})
 
-    async def work(bus: Bus) -> dict[str, Any]:
-        from iii_stack.chat.conversation import check_exists
-
+    async def work(bus: Asking) -> dict[str, Any]:
         answer = await bus.call("harness::stop", request)
         if not answer["stopping"]:
             await check_exists(bus, session)
