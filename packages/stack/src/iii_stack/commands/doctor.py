@@ -69,6 +69,7 @@ def _surroundings(reach: Reach) -> dict[str, Any]:
             "in_use": directory.is_held(),
             "database_bytes": database.stat().st_size if database.is_file() else 0,
         },
+        "page": (directory.running() or {}).get("page"),
         "environment": {name: bool(os.environ.get(name, "").strip()) for name in KEYS},
     }
 
@@ -117,6 +118,8 @@ def _print(report: dict[str, Any]) -> None:
     in_use = ", a stack runs on it" if data["in_use"] else ""
     line(data["exists"], f"data in {data['directory']} ({data['database_bytes'] // 1024} kB{in_use})")
     line(bus["reachable"], f"bus {bus['url']}" if bus["reachable"] else f"bus: {bus['problem']}")
+    if report["page"] is not None:
+        line(True, f"page {report['page']}")
     for part, served in report["parts"].items():
         line(served, part if served else f"{part}: nobody serves {SERVED[part]}")
     for provider in report["providers"]:
