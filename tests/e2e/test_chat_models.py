@@ -48,6 +48,16 @@ SCRIPT = [
     said("break", {"content": LONG}, chunkSize=5, latency=5, truncateAfterChunks=6),
 ]
 """What aimock answers; a message that matches nothing is refused with 503."""
+SIGNED = {"reasoning": "I had better look.", "reasoningSignature": "sig-of-aimock", "redactedThinking": ["b3BhcXVl"]}
+THINKING = [
+    said(
+        "look",
+        {**SIGNED, "content": "I look.", "toolCalls": [wrapped("toolu_a")]},
+        match={"hasToolResult": False},
+    ),
+    said("look", {"content": "I have looked."}, match={"hasToolResult": True}),
+]
+"""What aimock answers as Anthropic: a continuation without the signed thinking is refused."""
 
 
 @dataclass
@@ -65,7 +75,9 @@ class ChatBench:
 
 
 def serving(server: ModelServer, directory: Any, model: str) -> Iterator[ChatBench]:
-    stack = StackProcess(directory / "data", OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="sk-for-tests-only")
+    provider = model.partition("/")[0].upper()
+    environ = {f"{provider}_BASE_URL": server.base_url, f"{provider}_API_KEY": "sk-for-tests-only"}
+    stack = StackProcess(directory / "data", **environ)
     try:
         yield ChatBench(stack, server, model)
     finally:
@@ -77,6 +89,13 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatBench]:
     directory = tmp_path_factory.mktemp("aimock")
     with aimock_server(directory, SCRIPT) as server:
         yield from serving(server, directory, "openai/gpt-5.2")
+
+
+@pytest.fixture(scope="module")
+def claude(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatBench]:
+    directory = tmp_path_factory.mktemp("claude")
+    with aimock_server(directory, THINKING) as server:
+        yield from serving(server, directory, "anthropic/claude-sonnet-4-5")
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +153,22 @@ def test_a_call_of_the_model_runs_and_its_result_is_shown(scripted: ChatBench) -
     assert result["is_error"] is False
     sent = scripted.server.ask("/__aimock/journal")[-1]["body"]["messages"]
     assert [message["tool_call_id"] for message in sent if message["role"] == "tool"] == ["call_a"]
+
+
+@pytest.mark.requirement("stack.chat.models.thinking")
+def test_signed_thinking_is_kept_in_the_transcript_and_goes_back_with_the_result(claude: ChatBench) -> None:
+    done, shown = claude.chat("look around")
+    assert done.returncode == 0, done.stderr
+    assert "I look.\n" in done.stdout
+    assert done.stdout.endswith("I have looked.\n")
+    asked, answered = messages(shown, "assistant")
+    assert (asked["provider"], answered["provider"]) == ("anthropic", "anthropic")
+    thinking = next(block for block in asked["content"] if block["type"] == "thinking")
+    assert (thinking["text"], thinking["signature"]) == ("I had better look.", "sig-of-aimock")
+    assert any(block["type"] == "redacted_thinking" for block in asked["content"])
+    (result,) = messages(shown, "function_result")
+    assert (result["function_id"], result["is_error"]) == ("engine::workers::list", False)
+    assert claude.server.ask("/__aimock/journal")[-1]["path"].endswith("/v1/messages")
 
 
 @pytest.mark.requirement("stack.chat.models.cut")

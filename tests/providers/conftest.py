@@ -1,4 +1,4 @@
-"""The provider `openai` through the router, against model servers that others wrote."""
+"""The providers `openai` and `anthropic` through the router, against model servers that others wrote."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
@@ -17,17 +17,28 @@ KEY = "sk-for-tests-only"
 Start = Callable[..., AbstractAsyncContextManager[ModelStack]]
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Start:
+def starting(directory: Path, provider: str) -> Start:
     """Starts a stack whose provider talks to a base URL."""
 
     @asynccontextmanager
-    async def starting(base_url: str, *, key: str = KEY, **options: float) -> AsyncIterator[ModelStack]:
-        environ = {"OPENAI_BASE_URL": base_url} | ({"OPENAI_API_KEY": key} if key else {})
-        async with model_stack(tmp_path, real_world(), environ, with_openai=True, **options) as stack:
+    async def start(base_url: str, *, key: str = KEY, **options: float) -> AsyncIterator[ModelStack]:
+        prefix = provider.upper()
+        environ = {f"{prefix}_BASE_URL": base_url} | ({f"{prefix}_API_KEY": key} if key else {})
+        parts = {f"with_{provider}": True}
+        async with model_stack(directory, real_world(), environ, **parts, **options) as stack:
             yield stack
 
-    return starting
+    return start
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    return starting(tmp_path, "openai")
+
+
+@pytest.fixture
+def start_anthropic(tmp_path: Path) -> Start:
+    return starting(tmp_path, "anthropic")
 
 
 @pytest.fixture(scope="session")

@@ -81,3 +81,20 @@ async def test_an_abort_frees_the_server(base_url, start):
         assert got.last["stop_reason"] == "aborted"
         got = await stack.chat("((say still there))", model="smollm2", provider_options=PLAIN)
     assert got.text == "still there"
+
+
+@pytest.mark.requirement("providers.anthropic.real_model")
+async def test_the_messages_api_of_a_real_model_answers_and_calls(llama, start_anthropic):
+    plain = {"anthropic": PLAIN["openai"]}
+    said = '((call demo__add {"a": 1, "b": 2}))'
+    request = {"model": "smollm2", "provider": "anthropic", "tools": [TOOL], "provider_options": plain}
+    asked = {"role": "user", "content": [{"type": "text", "text": said}], "timestamp": 1}
+    async with start_anthropic(llama.base_url, key="") as stack:
+        got = await stack.chat([asked], **request)
+        assert [(call["function_id"], call["arguments"]) for call in got.calls] == [("demo::add", {"a": 1, "b": 2})]
+        assert got.last["stop_reason"] == "function_call"
+        content = [{"type": "text", "text": "((say The sum is 3))"}]
+        result = {"role": "function_result", "function_call_id": got.calls[0]["id"], "function_id": "demo::add"}
+        got = await stack.chat([asked, got.last, {**result, "content": content, "timestamp": 2}], **request)
+    assert got.text == "The sum is 3"
+    assert got.response["usage"]["output"] > 0
