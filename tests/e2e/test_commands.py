@@ -55,6 +55,7 @@ def test_chat_refuses_what_cannot_work_before_it_sends(stack: StackProcess) -> N
     for arguments, word in (
         (("--session", "nowhere", "hi"), "no session nowhere"),
         (("--model", "gpt", "hi"), "PROVIDER/MODEL"),
+        (("--model", "nope/m", "hi"), "no provider nope"),
         (("--allow", "{a,b}", "hi"), "--allow"),
         ((" ",), "empty"),
     ):
@@ -105,7 +106,6 @@ def test_errors_are_one_object_on_stdout_with_exit_1(stack: StackProcess) -> Non
         (("call", "session::append", '{"session_id": "nowhere"}'), "session/not_found"),
         (("call", "session::append", '{"session_id": 3}'), "session/invalid_request"),
         (("call", "nobody::serves", "{}"), "function_not_found"),
-        (("call", "a::b", "{"), "invalid_json"),
     ):
         done = stack.cli(*command, "--json")
         assert done.returncode == 1, command
@@ -118,6 +118,14 @@ def test_errors_are_one_object_on_stdout_with_exit_1(stack: StackProcess) -> Non
     assert "no session nowhere" in stack.cli("status", "nowhere").stderr
 
 
+@pytest.mark.requirement("stack.chat.fails-once")
+def test_why_a_turn_failed_is_told_once(stack: StackProcess) -> None:
+    done = stack.cli("chat", "--model", "scripted/nope", "hi")
+    assert done.returncode == 1
+    assert done.stderr.count("The answer could not be started.") == 1
+    assert "turn failed\n" in done.stderr
+
+
 @pytest.mark.requirement("stack.cli.usage")
 def test_wrong_usage_exits_with_2(stack: StackProcess) -> None:
     for command in (
@@ -127,6 +135,8 @@ def test_wrong_usage_exits_with_2(stack: StackProcess) -> None:
         ("nonsense",),
         ("up", "--port", "99999"),
         ("call", "a::b", "--timeout", "0"),
+        ("call", "a::b", "{"),
+        ("--json", "sessions"),
     ):
         assert stack.cli(*command).returncode == 2, command
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iii_stack.chat.models import ModelChoice, default_model, parse_model
+from iii_stack.chat.models import ModelChoice, check_model, default_model, parse_model
 from iii_stack.errors import StackError
 
 pytestmark = [pytest.mark.requirement("stack.chat.model"), pytest.mark.anyio]
@@ -43,3 +43,23 @@ def test_a_model_is_split_at_the_first_slash() -> None:
 )
 async def test_the_first_configured_model_else_the_demonstration(configured: Any, models: Any, chosen: Any) -> None:
     assert await default_model(Router(configured, models)) == chosen  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        (ModelChoice("nope", "m"), "no provider nope is registered; one of: my-llm, scripted"),
+        (ModelChoice("my-llm", "m"), "provider my-llm has no key; set MY_LLM_API_KEY where the stack is started"),
+        (ModelChoice("scripted", "not-in-the-list"), None),
+    ],
+)
+async def test_a_model_that_cannot_answer_is_refused_before_there_is_a_session(
+    choice: ModelChoice, told: str | None
+) -> None:
+    router: Any = Router({"my-llm": False, "scripted": True}, [("scripted", "demo")])
+    if told is None:
+        await check_model(router, choice)
+        return
+    with pytest.raises(StackError) as refused:
+        await check_model(router, choice)
+    assert refused.value.text.startswith(told)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from iii_stack.chat.entries import custom_line
 from iii_stack.chat.view import ChatView
 
 pytestmark = pytest.mark.requirement("stack.chat.view")
@@ -81,6 +82,16 @@ def test_what_was_there_before_and_what_is_for_the_model_stays_quiet() -> None:
     screen.view.entry({"entry_id": "e", "custom": {"custom_type": "error", "data": {"reason": "boom"}}})
     assert screen.out.getvalue() == ""
     assert screen.err.getvalue() == "[error] boom\n"
+    assert screen.view.has_told("boom")
+    assert not screen.view.has_told("old")
+
+
+@pytest.mark.requirement("stack.show.folded")
+def test_what_the_model_is_told_is_one_short_line_of_a_transcript() -> None:
+    aid = "Your session id is s_1.\nYour working directory is /somewhere. " + "Functions: many. " * 40
+    line = custom_line({"custom_type": "runtime_context", "data": {"aid": aid}})
+    assert line.startswith("[runtime_context] Your session id is s_1. Your working directory")
+    assert len(line) < 80
 
 
 def test_entries_of_the_loop_say_what_they_mean_and_others_show_their_data() -> None:

@@ -19,6 +19,7 @@ SPOKEN: dict[str, tuple[str, ...]] = {
     "error": ("summary", "reason"),
     "notice": ("message",),
     "model_notice": ("text",),
+    "runtime_context": ("aid",),
 }
 """What the loop writes into its own entries for people to read (harness-loop 11.2, 11.3, 12.1)."""
 
@@ -26,6 +27,9 @@ WIDTH = 200
 
 SPOKEN_WIDTH = 600
 """What is meant for people is cut later: the end of an error often says what to do."""
+
+AID_WIDTH = 60
+"""What is meant for the model is folded to where it begins: `show --json` has the whole of it."""
 
 
 class CallLine(NamedTuple):
@@ -57,7 +61,7 @@ def custom_line(custom: dict[str, Any]) -> str:
     said = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     spoken = dict.fromkeys(str(said[key]) for key in SPOKEN.get(kind, ()) if said.get(key))
     if spoken:
-        return f"[{kind}] {short(' · '.join(spoken), SPOKEN_WIDTH)}"
+        return f"[{kind}] {short(' · '.join(spoken), AID_WIDTH if kind in QUIET else SPOKEN_WIDTH)}"
     return f"[{kind}] {short(json.dumps(data, ensure_ascii=False))}"
 
 

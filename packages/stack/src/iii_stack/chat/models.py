@@ -38,3 +38,19 @@ async def default_model(bus: Caller) -> ModelChoice:
         if row["provider"] in usable:
             return ModelChoice(row["provider"], row["id"])
     return ModelChoice(DEMO_PROVIDER, DEMO_MODEL)
+
+
+async def check_model(bus: Caller, choice: ModelChoice) -> None:
+    """Raises `StackError` when the model cannot answer, before there is a session. The list of models may be behind."""
+    providers = {row["id"]: row for row in (await bus.call("router::provider::list", {}))["providers"]}
+    row = providers.get(choice.provider)
+    if row is None:
+        known = ", ".join(sorted(providers)) or "none"
+        raise StackError("unknown_provider", f"no provider {choice.provider} is registered", hint=f"one of: {known}")
+    if not row["configured"]:
+        variable = f"{choice.provider.upper().replace('-', '_')}_API_KEY"
+        raise StackError(
+            "not_configured",
+            f"provider {choice.provider} has no key",
+            hint=f"set {variable} where the stack is started; `iii-stack doctor` tells which providers have one",
+        )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from iii_stack.chat.entries import QUIET, print_call, print_custom, print_result, text_of
+from iii_stack.chat.entries import QUIET, custom_line, print_call, print_custom, print_result, text_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +37,7 @@ class ChatView:
         self._open_line = False
         self._away = False
         self._writing: Shown | None = None
+        self._told: list[str] = []
         self.calls = 0
 
     def entry(self, entry: dict[str, Any], *, revision: int | None = None, final: bool = False) -> None:
@@ -50,11 +51,15 @@ class ChatView:
         if message is None:
             if entry["custom"]["custom_type"] in QUIET:
                 return
-            self._once(shown, lambda: print_custom(self._aside, entry["custom"]))
+            self._once(shown, lambda: self._tell(entry["custom"]))
         elif message["role"] == "function_result":
             self._once(shown, lambda: print_result(self._aside, message))
         elif message["role"] == "assistant":
             self._assistant(shown, message, final=final or message["stop_reason"] == "function_call")
+
+    def has_told(self, text: str) -> bool:
+        """True when an entry of the loop has said so already."""
+        return any(text in told for told in self._told)
 
     def skip(self, entry_id: str) -> None:
         """Never show this entry: it was there before."""
@@ -102,6 +107,10 @@ class ChatView:
                     self.calls += 1
                     self.end_line()
                     print_call(self._aside, block)
+
+    def _tell(self, custom: dict[str, Any]) -> None:
+        self._told.append(custom_line(custom))
+        print_custom(self._aside, custom)
 
     def _once(self, shown: Shown, show: Callable[[], None]) -> None:
         if not shown.done:

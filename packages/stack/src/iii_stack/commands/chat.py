@@ -69,13 +69,15 @@ async def _chat(
 ) -> int:
     async with connected(reach) as bus:
         from iii_stack.chat.conversation import Conversation
-        from iii_stack.chat.models import default_model
+        from iii_stack.chat.models import check_model, default_model
         from iii_stack.chat.view import ChatView
 
         if session_id is not None:
             await check_exists(bus, session_id)
         elif model is None:
             model = await default_model(bus)
+        if model is not None:
+            await check_model(bus, model)
         view = ChatView(_writer(conversing=message is None), console(stderr=True))
         conversation = Conversation(bus, session_id or f"s_{uuid.uuid4()}", view)
         await conversation.begin(existing=session_id is not None)
@@ -123,6 +125,8 @@ def summarise(conversation: Conversation, outcome: dict[str, Any]) -> int:
     reason = outcome.get("reason") or outcome.get("result_error")
     if reason is None and status == "cancelled":
         out.print(Text("turn cancelled", style="yellow"))
+    elif reason is not None and conversation.view.has_told(str(reason)):
+        out.print(Text(f"turn {status}", style="bold red"))
     else:
         out.print(Text.assemble((f"turn {status}: ", "bold red"), str(reason or "no reason given")))
     out.print(Text(f"{told}; see `iii-stack show {conversation.session_id}`", style="dim"))

@@ -12,6 +12,8 @@ from iii_stack.reach import Reach
 from iii_stack.reach import call as call_bus
 
 STATUS_WIDTH = 16
+TITLE_WIDTH = 20
+"""Columns that a title must have, before it is worth having others."""
 
 Status = Literal["idle", "working", "done", "error"]
 
@@ -54,12 +56,30 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     if not rows:
         out.print('no sessions yet; start one: iii-stack chat "What can you do here?"')
         return
-    table = [("SESSION", "STATUS", "MESSAGES", "CHANGED", "TITLE")]
-    for row in rows:
-        status = short(row["status"] + (f" ({row['status_reason']})" if row.get("status_reason") else ""), STATUS_WIDTH)
-        changed, title = when(row["updated_at"]), short(row["title"])
-        table.append((row["session_id"], status, str(row["message_count"]), changed, title))
-    widths = [max(len(line[column]) for line in table) for column in range(4)]
+    table = fitted(rows, out.width if out.is_terminal else None)
+    widths = [max(len(line[column]) for line in table) for column in range(len(table[0]) - 1)]
     for line in table:
         text = "  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[-1]])
         out.print(Text(text.rstrip()), no_wrap=True, overflow="ellipsis" if out.is_terminal else None)
+
+
+def fitted(rows: list[dict[str, Any]], width: int | None) -> list[list[str]]:
+    """The table with its heads. Where it is too narrow, the title is worth more than counts, times and reasons."""
+    table = [["SESSION", "STATUS", "MESSAGES", "CHANGED", "TITLE"], *(_cells(row, reason=True) for row in rows)]
+    if width is not None and _before_title(table) + TITLE_WIDTH > width:
+        table = [table[0], *(_cells(row, reason=False) for row in rows)]
+        for head in ("MESSAGES", "CHANGED"):
+            if _before_title(table) + TITLE_WIDTH > width:
+                column = table[0].index(head)
+                table = [[*line[:column], *line[column + 1 :]] for line in table]
+    return table
+
+
+def _cells(row: dict[str, Any], *, reason: bool) -> list[str]:
+    status = row["status"] + (f" ({row['status_reason']})" if reason and row.get("status_reason") else "")
+    changed, title = when(row["updated_at"]), short(row["title"])
+    return [row["session_id"], short(status, STATUS_WIDTH), str(row["message_count"]), changed, title]
+
+
+def _before_title(table: list[list[str]]) -> int:
+    return sum(max(len(line[column]) for line in table) + 2 for column in range(len(table[0]) - 1))
