@@ -83,6 +83,10 @@ class Surface(msgspec.Struct, frozen=True):
 class Surfaces(Protocol):
     """Maker of the surface of a step: harness-agents 2-4, loop 9A, 14.1."""
 
+    def basis(self) -> tuple[object, ...]:
+        """What a surface is made of beside record and custom entries; while it is equal, so is the surface."""
+        ...
+
     async def of_step(self, record: TurnRecord, path: Sequence[Item]) -> Surface:
         """The surface of `record.step`, given the active path as loaded for it."""
         ...

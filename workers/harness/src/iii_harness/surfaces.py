@@ -41,6 +41,10 @@ class StepSurfaces:
         """The policy alone, for a step that goes on after its generation."""
         return CallGate(compiled(record.options.functions), self._snapshot())
 
+    def basis(self) -> tuple[object, ...]:
+        """The registry of the moment and the switch."""
+        return self._snapshot(), self._sections_enabled()
+
     async def of_step(self, record: TurnRecord, path: Sequence[Item]) -> Surface:
         """The surface of `record.step`, given the active path as loaded for it."""
         await self._settled()

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, cast
 
-from iii_harness.record import TurnRecord, TurnStatus, from_row, to_row
+from iii_harness.record import TERMINAL, TurnRecord, TurnStatus, from_row, to_row
 from iii_kit.bus import Call, Caller, Json, Opts
 from iii_kit.errors import BusError, CodedError, EpochEnded
 from iii_kit.world import Clock
@@ -84,9 +84,9 @@ class TurnStore:
 
     def saved(self, record: TurnRecord) -> None:
         """The writes of `record` are acknowledged."""
-        prompt = record.options.system_prompt
-        if prompt is not None and len(prompt) > INLINE_PROMPT:
-            self._stored.add(self._prompts.get(prompt) or self._digest(prompt))
+        digest = self._prompts.get(record.options.system_prompt or "")
+        if digest is not None:
+            self._stored.add(digest)
         self._keep(record)
 
     def forget(self, session_id: str) -> None:
@@ -136,7 +136,7 @@ class TurnStore:
         return len(collected)
 
     def _keep(self, record: TurnRecord) -> None:
-        if record.terminal:
+        if record.status in TERMINAL:
             self._live.pop(record.session_id, None)
             return
         self._live[record.session_id] = record

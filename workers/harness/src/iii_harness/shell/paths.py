@@ -8,12 +8,13 @@ Bounded by sessions; a session's path is dropped when its turn ends, when a step
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from iii_harness.decide.growing_window import GrowingWindow
 from iii_harness.errors import dependency
 from iii_harness.ports import Item
+from iii_harness.shell.offers import Offer
 from iii_kit.bus import Call, Caller, Json, Opts
 from iii_kit.clients.session import PAGE
 from iii_kit.errors import BusError, EpochEnded
@@ -25,7 +26,6 @@ CACHED = 1024
 """Sessions whose path is kept."""
 
 MESSAGES = "session::messages"
-APPEND = "session::append"
 UPDATE = "session::update-message"
 
 ADDRESS = ("session_id", "entry_id", "origin")
@@ -36,14 +36,25 @@ class Path(list[Item]):
     """The entries of one session, oldest first, and what was made of them so far."""
 
     def __init__(self, items: list[Item], *, followed: bool) -> None:
-        super().__init__(items)
+        super().__init__()
         self.window = GrowingWindow()
+        self.offer: Offer | None = None
+        """What its last step offered the model."""
+        self.customs = 0
+        """How many of its entries are custom ones."""
         self.followed = followed
         """True while every entry behind the last one that was read is known to be the loop's own."""
         self.fresh = items
         """What the last loading read."""
         self.trusted = False
         """True when the last loading read nothing, so that the next append must show that nothing was missed."""
+        self.grow(items)
+
+    def grow(self, items: Iterable[Item]) -> None:
+        """Add entries at the end."""
+        for item in items:
+            self.append(item)
+            self.customs += item.custom_type is not None
 
 
 class Paths:
@@ -76,18 +87,18 @@ class Paths:
         known = self._known.get(session_id)
         return known is not None and known.trusted and not known.followed
 
-    def wrote(self, session_id: str, calls: Sequence[Call], answers: Sequence[Json]) -> None:
-        """Follow writes of the loop that are done."""
+    def wrote(self, session_id: str, made: Sequence[tuple[Call, Json]]) -> None:
+        """Follow writes of the loop that are done, each with its answer."""
         known = self._known.get(session_id)
         if known is None:
             return
-        for call, answer in zip(calls, answers, strict=True):
-            if call.fn == APPEND and known.followed:
+        for call, answer in made:
+            if call.fn == UPDATE:
+                _rewrite(known, call.data)
+            elif known.followed:
                 known.followed = bool(known) and answer["parent_id"] == known[-1].entry_id
                 if known.followed:
-                    known.append(_appended(call.data))
-            elif call.fn == UPDATE:
-                _rewrite(known, call.data)
+                    known.grow((_appended(call.data),))
 
     def doubt(self, session_id: str) -> None:
         """Entries were appended that are not followed here: the next load reads them."""
@@ -128,7 +139,7 @@ class Paths:
             if isinstance(error, EpochEnded) or not error.matches("session/invalid_cursor"):
                 raise
             return None
-        known.extend(known.fresh)
+        known.grow(known.fresh)
         known.followed = self._keeps_replies()
         return known
 

@@ -20,6 +20,7 @@ from iii_harness.decide.window import NOTICE
 from iii_harness.ports import Gate, Item, Message, Notice, Surface
 from iii_harness.record import TurnRecord
 from iii_harness.shell.assembling import Absent, Assembling, Draft, Overflowed, Stopped
+from iii_harness.shell.offers import offer_of
 from iii_harness.shell.parts import Parts
 from iii_harness.shell.paths import Path, Paths
 
@@ -45,7 +46,8 @@ class Preparation:
     async def of_step(self, record: TurnRecord) -> Prepared:
         """The request of `record.step`."""
         path = await self._paths.load(record.session_id, trusting=not self._assembling.present)
-        surface = await self._parts.surfaces.of_step(record, path)
+        offer = await offer_of(self._parts.surfaces, record, path)
+        surface, request = offer.surface, {**offer.request, "request_id": record.request_id}
         own_reply = entry_ids.assistant(record.turn_id, record.step)
         begun = not path.trusted and any(item.entry_id == own_reply for item in path.fresh)
         notices = () if begun else _untold(record, surface, path)
@@ -58,23 +60,31 @@ class Preparation:
             at_ms=now_ms,
         )
         told = [notice_message(notice.text, now_ms) for _, notice in notices]
-        prepared = await self._assembled(record, path, surface, ready, told) if self._assembling.present else None
+        prepared = (
+            await self._assembled(record, path, surface, request, ready, told) if self._assembling.present else None
+        )
         if prepared is None:
-            prepared = _unassembled(record, path, surface, ready, told)
+            prepared = _unassembled(record, path, surface, request, ready, told)
         if begun:
             # The reply in this path is about to be rewritten: the next step must not take it from memory.
             self._paths.drop(record.session_id)
         return prepared
 
     async def _assembled(
-        self, record: TurnRecord, path: Path, surface: Surface, ready: Ready, told: list[Message]
+        self,
+        record: TurnRecord,
+        path: Path,
+        surface: Surface,
+        request: dict[str, Any],
+        ready: Ready,
+        told: list[Message],
     ) -> Prepared | None:
         """The request with the context that the context manager makes; None when there is none after all."""
         own_reply = entry_ids.assistant(record.turn_id, record.step)
         seen = path.window.view(path, own_reply=own_reply, watermark=record.watermark_entry_id)
         if not seen.entries:
             return None
-        leaf, request = _leaf(path), _request(record, surface)
+        leaf = _leaf(path)
         try:
             made = await self._assembling.of(Draft(record, request, seen, told, surface.sections_fallback))
         except Absent:
@@ -88,17 +98,19 @@ class Preparation:
         return Prepared(ready, made.request, surface.gate.showing(made.request["messages"]), leaf, made.context)
 
 
-def _unassembled(record: TurnRecord, path: Path, surface: Surface, ready: Ready, told: list[Message]) -> Prepared:
+def _unassembled(
+    record: TurnRecord, path: Path, surface: Surface, request: dict[str, Any], ready: Ready, told: list[Message]
+) -> Prepared:
     """The request with the window as it is (12.6), and the summary of what an earlier compaction left out of it."""
     own_reply = entry_ids.assistant(record.turn_id, record.step)
     messages, move = path.window.of(path, own_reply=own_reply, watermark=record.watermark_entry_id)
     messages += told
-    request = _request(record, surface)
     if path.window.summary is not None:
         prompt = with_summary(surface.system_prompt, path.window.summary)
         request = prompted(request, prompt, surface.sections_fallback)[0]
-    ready = replace(ready, sendable=bool(messages), move=move)
-    return Prepared(ready, {**request, "messages": messages}, surface.gate, _leaf(path))
+    if move is not None or not messages:
+        ready = replace(ready, sendable=bool(messages), move=move)
+    return Prepared(ready, request | {"messages": messages}, surface.gate, _leaf(path))
 
 
 def _leaf(path: Sequence[Item]) -> str | None:
@@ -116,25 +128,3 @@ def _untold(record: TurnRecord, surface: Surface, path: Sequence[Item]) -> tuple
     return tuple(
         (entry_ids.notice(record.turn_id, record.step, index), notice) for index, notice in enumerate(fresh, len(told))
     )
-
-
-def _request(record: TurnRecord, surface: Surface) -> dict[str, Any]:
-    """The router's request without its messages."""
-    options = record.options
-    request: dict[str, Any] = {
-        "request_id": record.request_id,
-        "session_id": record.session_id,
-        "model": options.model,
-        "tools": surface.tools,
-    }
-    optional = {
-        "provider": options.provider,
-        "system_prompt": surface.system_prompt,
-        "max_output_tokens": options.max_output_tokens,
-        "thinking_level": options.thinking_level,
-        "provider_options": options.provider_options,
-        "system_sections": surface.system_sections,
-        "cache_intent": surface.cache_intent,
-    }
-    request.update((name, value) for name, value in optional.items() if value is not None)
-    return request

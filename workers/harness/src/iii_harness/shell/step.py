@@ -82,6 +82,8 @@ class Step:
         self._view = View()
         self._gate: Gate | None = None
         self._prepared: Prepared | None = None
+        self._steered = False
+        self._max_result_bytes = tools.parts.limits().max_result_bytes
         self._outcome = Outcome("running", skipped=True)
 
     async def run(self) -> Outcome:
@@ -97,6 +99,7 @@ class Step:
         self._parts.world.reach(LoopPoint.STREAMED)
         async with locks.hold(session_id):
             if await self._still_ours():
+                await self._listen(generated.message)
                 await self._go(generated)
             else:
                 self._tools.paths.drop(session_id)
@@ -105,8 +108,7 @@ class Step:
     async def _go(self, event: Event) -> bool:
         """Follow the decisions until the model is asked (True) or the delivery is done."""
         while True:
-            steered = await self._steered(event) if isinstance(event, (Generated, Reloaded)) else False
-            decision = decide(self._record, self._view, event, self._facts(event, steered=steered))
+            decision = decide(self._record, self._view, event, self._facts(event))
             then = decision.next
             if isinstance(then, End):
                 record = _present(decision.record)
@@ -199,6 +201,7 @@ class Step:
         message = {**reply, "stop_reason": record.generated.stop_reason}
         self._gate = self._parts.surfaces.gate(record)
         self._view = View(message, record.watermark_entry_id, frozenset(item.entry_id for item in path))
+        await self._listen(message)
         return Reloaded(message)
 
     async def _generate(self) -> Generated:
@@ -225,25 +228,22 @@ class Step:
         self._parts.world.reach(LoopPoint.INVOKED)
         return event
 
-    def _facts(self, event: Event, *, steered: bool) -> Facts:
+    def _facts(self, event: Event) -> Facts:
         """What the decision about `event` needs to know."""
         record, parts = self._record, self._parts
         stopped = record is not None and parts.signals.fired(record.turn_id)
-        now_ms = parts.world.clock.now_ms()
-        if isinstance(event, Delivered):
-            scheduled = record is None or self._tools.writes.scheduled(record)
-            return Facts(now_ms, stopped, scheduled=scheduled)
-        limit = parts.limits().max_result_bytes if isinstance(event, Returned) else 0
-        return Facts(now_ms, stopped, steered, max_result_bytes=limit, gate=self._gate)
+        scheduled = record is None or not isinstance(event, Delivered) or self._tools.writes.scheduled(record)
+        return Facts(parts.world.clock.now_ms(), stopped, self._steered, scheduled, self._max_result_bytes, self._gate)
 
-    async def _steered(self, event: Generated | Reloaded) -> bool:
-        """Whether a user message waits (10.5); asked only where the reply would end the turn."""
-        if calls_of(event.message.get("content")):
-            return False
+    async def _listen(self, reply: Message) -> None:
+        """Look whether a user message waits (10.5); only where the reply would end the turn."""
+        if calls_of(reply.get("content")):
+            return
         record = _present(self._record)
-        if any(row.visible for row in await self._parts.delivery.parked(record.session_id)):
-            return True
-        return await self._tools.paths.spoken_after(record.session_id, self._view.leaf)
+        parked = await self._parts.delivery.parked(record.session_id)
+        self._steered = any(row.visible for row in parked) or await self._tools.paths.spoken_after(
+            record.session_id, self._view.leaf
+        )
 
     async def _own_reply(self, record: TurnRecord) -> Message | None:
         path = await self._tools.paths.load(record.session_id)

@@ -33,28 +33,29 @@ class Writes:
 
     async def make(self, record: TurnRecord, writes: Sequence[Write]) -> None:
         """Make `writes` in order; the record store and the path in memory learn what became of them."""
-        calls = self._calls(record, writes)
-        if not calls:
+        batch = self._batch(record, writes)
+        if not batch.calls:
             return
         try:
-            answers = await perform(self._parts.bus, self._parts.world.clock, calls)
+            answers = await perform(self._parts.bus, self._parts.world.clock, batch.calls)
         except SequenceFailed as failed:
             self._paths.drop(record.session_id)
             # Status and snapshot come last: the turn depends on neither, each is written anew with a later step.
-            missing = len(calls) - failed.at
+            missing = len(batch.calls) - failed.at
             if missing > self._optional(record, writes):
                 self._parts.turns.forget(record.session_id)
                 raise failed.answer() from failed
             log.warning("not_written", function=failed.call.fn, session=record.session_id, error=str(failed.cause))
-            self._made(record, writes)
+            self._made(record, batch)
             self._shown.pop(record.session_id, None)
         except BaseException:
             self._paths.drop(record.session_id)
             self._parts.turns.forget(record.session_id)
             raise
         else:
-            self._paths.wrote(record.session_id, calls, answers)
-            self._made(record, writes)
+            if batch.entries:
+                self._paths.wrote(record.session_id, [(batch.calls[at], answers[at]) for at in batch.entries])
+            self._made(record, batch)
 
     async def preparing(self, record: TurnRecord) -> None:
         """Show that a context is prepared (6.2 step 4): sent and forgotten; whatever comes next is shown anew."""
@@ -81,15 +82,14 @@ class Writes:
         self._scheduled.clear()
         self._shown.clear()
 
-    def _made(self, record: TurnRecord, writes: Sequence[Write]) -> None:
+    def _made(self, record: TurnRecord, batch: _Batch) -> None:
         """Remember what was written."""
-        for write in writes:
-            if isinstance(write, Save):
-                self._parts.turns.saved(write.record)
-            elif isinstance(write, Enqueue):
-                self._scheduled[record.session_id] = (write.record.turn_id, write.record.step)
-            elif isinstance(write, Project):
-                self._shown[record.session_id] = write
+        if batch.saved is not None:
+            self._parts.turns.saved(batch.saved)
+        if batch.enqueued is not None:
+            self._scheduled[record.session_id] = (batch.enqueued.turn_id, batch.enqueued.step)
+        if batch.status is not None:
+            self._shown[record.session_id] = batch.status
 
     def _is_shown(self, record: TurnRecord, status: Project) -> bool:
         """True for a status that the session has from the step before; a stop writes its own and ends the turn."""
@@ -104,27 +104,47 @@ class Writes:
             count += isinstance(write, Snapshot) or not self._is_shown(record, write)
         return count
 
-    def _calls(self, record: TurnRecord, writes: Sequence[Write]) -> list[Call]:
+    def _batch(self, record: TurnRecord, writes: Sequence[Write]) -> _Batch:
         """The calls that make `writes`; none for a status that is shown."""
         opts = self._parts.session_opts()
         session_id, origin = record.session_id, {"turn_id": record.turn_id}
-        calls: list[Call] = []
+        batch = _Batch()
+        calls = batch.calls
         for write in writes:
             if isinstance(write, Append):
+                batch.entries.append(len(calls))
                 calls.append(Call("session::append", _entry(session_id, write, origin), opts=opts))
             elif isinstance(write, Save):
+                batch.saved = write.record
                 calls += self._parts.turns.writes(write.record)
             elif isinstance(write, Rewrite):
+                batch.entries.append(len(calls))
                 calls.append(Call("session::update-message", _final(session_id, write, origin), opts=opts))
             elif isinstance(write, Enqueue):
+                batch.enqueued = write.record
                 calls.append(enqueue_call(write.record))
             elif isinstance(write, Project):
                 if not self._is_shown(record, write):
+                    batch.status = write
                     status = set_status_call(session_id, write.status, write.reason)
                     calls.append(Call(status.fn, status.data, opts=opts))
             else:
                 calls.append(self._parts.contexts.put(session_id, write.value))
-        return calls
+        return batch
+
+
+class _Batch:
+    """The calls of one sequence, and what they mean."""
+
+    __slots__ = ("calls", "enqueued", "entries", "saved", "status")
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.entries: list[int] = []
+        """Which of the calls write the transcript."""
+        self.saved: TurnRecord | None = None
+        self.enqueued: TurnRecord | None = None
+        self.status: Project | None = None
 
 
 def _entry(session_id: str, write: Append, origin: dict[str, str]) -> dict[str, Any]:
