@@ -141,9 +141,6 @@ class Conversation(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         self.bench.crash()
-        if self.live:
-            self.said += self.parked
-            self.parked = []
         model = self.bench.model = Gated()
         self.run(self.bench.boot())
         assert self.bench.model is model
