@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iii_kit.encoding import MAX_DEPTH, copy, decode, encode, exchanged
+from iii_kit.encoding import MAX_DEPTH, copy, decode, decode_but, encode, exchanged
 from iii_kit.errors import PayloadTooLarge, Unencodable
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -115,3 +115,22 @@ def test_levels_are_counted_when_exchanging() -> None:
 
 def test_json_that_was_encoded_before_goes_in_as_it_is() -> None:
     assert encode({"row": msgspec.Raw(b'{"a":1}')}) == b'{"row":{"a":1}}'
+
+
+LONG = msgspec.Raw(b'["' + b"x" * 5000 + b'"]')
+
+
+@pytest.mark.requirement("kit.encoding.exact")
+@pytest.mark.parametrize("value", [{"m": LONG, "n": 1}, {"m": [LONG, {"a": 1}], "n": {"b": [2]}}, {"m": [LONG]}])
+def test_a_large_value_that_was_encoded_in_parts_is_decoded_by_its_receiver(value: Any) -> None:
+    data, whole = exchanged(value, lazily=True)
+    assert data == encode(value) and whole == msgspec.Raw(data)
+    read = decode_but(data, ("m",))
+    assert {**read, "m": decode(bytes(read["m"]))} == decode(data)
+    with pytest.raises(Unencodable, match="not a JSON number"):
+        exchanged({**value, "n": float("inf")}, lazily=True)
+    assert exchanged(value) == (data, decode(data))
+
+
+def test_what_is_no_object_is_decoded_whole() -> None:
+    assert decode_but(b'["m"]', ("m",)) == ["m"]

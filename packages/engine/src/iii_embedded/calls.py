@@ -72,4 +72,4 @@ class Request(msgspec.Struct, eq=False):
     baggage: str | None = None
     invocation_id: str | None = None
     value: Any = UNSET
-    """What `data` decodes to, for the first reader alone, when the sender has it."""
+    """What `data` decodes to, for the first reader alone, when the sender has it; a `Raw` says that it was checked."""

@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from iii_contracts.spec import CALLER, FunctionSpec
 from iii_embedded.calls import NULL, STOPPED, Answer, Failure, Request
 from iii_embedded.routing import refuse
 from iii_kit.bus import Call, Handler, Invocation, ReadHandler, TxHandler
-from iii_kit.encoding import decode, encode
+from iii_kit.encoding import decode, decode_but, encode
 from iii_kit.errors import BusError
 from iii_kit.logs import logger
 from iii_kit.serving import answer_of, refusal
@@ -52,6 +52,8 @@ class LocalFunction:
             data, request.value = request.value, UNSET
             if data is UNSET:
                 data = decode(request.data)
+            elif type(data) is Raw:
+                data = decode_but(request.data, self.spec.undecoded) if self.spec.undecoded else decode(request.data)
             metadata = None if request.metadata is None else decode(request.metadata)
             called = self.called(data, request.caller_id, metadata, request.traceparent, request.baggage)
             self._start(self.validated(data), called, request, answer)

@@ -109,7 +109,7 @@ class LocalWorker(Worker):
     def request(self, fn: str, data: Json, opts: Opts, trace: Carrier) -> Request:
         """A call of this worker, encoded and checked."""
         namespace = self.address(fn, opts)
-        encoded, value = self.arguments(data)
+        encoded, value = self.arguments(data, lazily=True)
         metadata = None if opts.metadata is None else encode(opts.metadata)
         return Request(fn, encoded, namespace, self, self.caller_id, metadata, *trace, None, value)
 
@@ -121,12 +121,12 @@ class LocalWorker(Worker):
             raise BusError("INVALID_NAMESPACE", "namespace must not be blank", fn)
         return opts.namespace
 
-    def arguments(self, data: Json) -> tuple[bytes, Any]:
-        """The data of a call as JSON bytes, and what they decode to."""
+    def arguments(self, data: Json, *, lazily: bool = False) -> tuple[bytes, Any]:
+        """The data of a call as JSON bytes, and what they decode to (see `exchanged`)."""
         if data is None and not self.builtin:
             # As on the other wire, where a call without data is dropped unanswered (engine spec 21.5).
             raise Unencodable("$", "the data of a call cannot be null")
-        return exchanged(data)
+        return exchanged(data, lazily=lazily)
 
     def offer(self, binding: BoundTrigger, acknowledge: Acknowledge) -> None:
         """Ask the provider; a refusal is its `BusError`."""

@@ -8,7 +8,7 @@ part; only another one is looked at part by part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from math import isfinite
 from typing import Any, cast
 
@@ -26,18 +26,22 @@ MAX_BYTES = 64 * 1024 * 1024
 _SHORT = 1024 * 1024
 """Bytes up to which a value is checked by what its JSON decodes to."""
 
+_LARGE = 4096
+"""Bytes from which it pays to leave alone what was checked before."""
+
 _FLAT = 2 * MAX_DEPTH
 """Bytes of which fewer cannot be nested too deep."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _kind_of = cast("Callable[[Any], Any]", type)
 
 
 def encode(value: Any) -> bytes:
     """The JSON bytes of `value`. Raises `Unencodable` naming the path, or `PayloadTooLarge`.
 
-    A `msgspec.Raw` in it stands for JSON that was checked and encoded before.
+    A `msgspec.Raw` in it stands for JSON that was checked and encoded before, for a place that is no less deep.
     """
     try:
         data = _encode(value)
@@ -58,10 +62,25 @@ def decode(data: bytes | str) -> Any:
     return _decode(data)
 
 
-def exchanged(value: Any) -> tuple[bytes, Any]:
-    """`encode`, with the value that its bytes decode to: for a receiver in this process."""
+def decode_but(data: bytes, names: Container[str]) -> Any:
+    """`decode`, with these members of an object left as the JSON that they are, each a `Raw`."""
+    try:
+        members = _decode_members(data)
+    except msgspec.ValidationError:
+        return _decode(data)
+    return {name: member if name in names else _decode(member) for name, member in members.items()}
+
+
+def exchanged(value: Any, *, lazily: bool = False) -> tuple[bytes, Any]:
+    """`encode`, with the value that its bytes decode to: for a receiver in this process.
+
+    `lazily`: a `Raw` in its place when `value` is large and has one in it; the receiver knows how much of it it reads.
+    """
     try:
         data = _encode(value)
+        if lazily and len(data) > _LARGE and (rest := _without_raw(value)) is not None:
+            encode(rest)
+            return _bounded(data), Raw(data)
         fresh = _decode(data)
         size = len(data)
         if (fresh == value or _comes_back(value, fresh)) and (size <= _FLAT or _is_shallow(data, fresh)):
@@ -91,6 +110,25 @@ def nested_deeper_than(value: Any, levels: int) -> bool:
 def copy(value: Any) -> Any:
     """A value that shares nothing with `value`, by way of its JSON."""
     return _decode(encode(value))
+
+
+def _without_raw(value: Any) -> dict[str, Any] | None:
+    """The members of an object without those, and the items of arrays, that are `Raw`; None when there are none."""
+    if type(value) is not dict:
+        return None
+    members = cast("dict[str, Any]", value)
+    rest: dict[str, Any] = {}
+    found = False
+    for name, member in members.items():
+        kind = _kind_of(member)
+        if kind is Raw:
+            found = True
+        elif kind is list and Raw in set(map(_kind_of, member)):
+            found = True
+            rest[name] = [item for item in member if _kind_of(item) is not Raw]
+        else:
+            rest[name] = member
+    return rest if found else None
 
 
 def _comes_back(value: Any, fresh: Any) -> bool:

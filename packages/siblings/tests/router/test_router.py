@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from iii_contracts.spec import FunctionSpec
+from iii_kit.encoding import encode
 from iii_kit.errors import BusError
 from iii_siblings import router
 from iii_siblings.router.catalogue import output_budget, supports
@@ -100,6 +102,28 @@ async def test_the_provider_gets_what_concerns_it(stack, played):
     await stack.chat(model="m", system_prompt="other", system_sections=sections)
     assert "system_sections" not in played.requests[1]
     assert played.requests[1]["resolution_key"]
+
+
+def as_text(*messages: dict) -> list[msgspec.Raw]:
+    return [msgspec.Raw(encode(message)) for message in messages]
+
+
+@pytest.mark.requirement("router.request.passed_on")
+async def test_a_long_transcript_that_comes_encoded_is_passed_on_as_it_is(stack, played):
+    played.attempts = [[START, TEXT, DONE]]
+    said = [user("x" * 5_000), {**user("y"), "unknown": [1.0]}]
+    await stack.chat(messages=as_text(*said), provider="played")
+    assert played.requests[0]["messages"] == said
+
+
+@pytest.mark.requirement("router.request.refused")
+async def test_a_long_transcript_that_comes_encoded_is_refused_by_the_place_of_what_is_wrong(stack, played):
+    got = await stack.chat(messages=as_text(user("x" * 5_000), {"role": "robot"}), provider="played")
+    assert "`messages.1`: `role` must be" in got.error.message
+    whole = msgspec.Raw(encode({"not": "x" * 5_000}))
+    got = await stack.chat(messages=whole, provider="played")
+    assert "messages must be an array" in got.error.message
+    assert played.requests == []
 
 
 @pytest.mark.requirement("router.routing")

@@ -28,6 +28,12 @@ class HandCheckedSpec(FunctionSpec):
         return super().parse(data)[1]
 
 
+class PassedOnSpec(HandCheckedSpec):
+    """A function that hands the transcript on, whose shape alone it looks at."""
+
+    undecoded = ("messages",)
+
+
 class Tool(Wire):
     """A function as a model is offered it."""
 

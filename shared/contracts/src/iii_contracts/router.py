@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from iii_contracts.generation import Generation, HandCheckedSpec, Messages, Model, Nothing, Tool
+from iii_contracts.generation import Generation, Messages, Model, Nothing, PassedOnSpec, Tool
 from iii_contracts.messages import AssistantMessage, ErrorKind, StopReason, Usage
 from iii_contracts.model import U64, Closed, Json, Wire
 from iii_contracts.provider import AbortAnswer, AbortRequest
@@ -235,7 +235,7 @@ def _spec(name: str, says: str, request: Any, response: Any, *errors: str, **met
     )
 
 
-CHAT = HandCheckedSpec(
+CHAT = PassedOnSpec(
     "router::chat",
     "Streams one generation into the caller's channel and answers when it has ended.",
     ChatRequest,
@@ -244,7 +244,7 @@ CHAT = HandCheckedSpec(
     {"embedded": True},
     (*BEFORE_STREAMING, SETUP_FAILED, IDLE, INCOMPLETE, *CODE_OF_KIND.values()),
 )
-COMPLETE = HandCheckedSpec(
+COMPLETE = PassedOnSpec(
     "router::complete",
     "One generation, answered as a whole.",
     CompleteRequest,

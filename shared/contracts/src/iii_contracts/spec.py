@@ -7,7 +7,7 @@ registered with the engine and exported. The engine's `_caller_worker_id` is dro
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -34,6 +34,8 @@ class FunctionSpec:
     invalid: str
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     errors: tuple[str, ...] = ()
+    undecoded: ClassVar[tuple[str, ...]] = ()
+    """Members of a request that its handler takes as JSON too, each a `msgspec.Raw`: a bus need not decode them."""
 
     @cached_property
     def _validated(self) -> Callable[[Any], Any]:

@@ -13,6 +13,7 @@ import msgspec
 from iii_contracts.generation import HandCheckedSpec
 from iii_contracts.problems import shown
 from iii_contracts.router import INVALID
+from iii_kit.encoding import decode
 from iii_kit.errors import CodedError
 
 SEPARATOR = "\n\n"
@@ -43,10 +44,15 @@ class _Result(_Message, gc=False, tag="function_result"):
     function_call_id: str
 
 
-class _Transcript(msgspec.Struct, gc=False):
-    """What every message needs. The shape alone: what is wrong with another one is said by `_message_problem`."""
+_Transcript = list[_User | _Assistant | _Custom | _Result]
+"""What every message needs. The shape alone: what is wrong with another one is said by `_message_problem`."""
 
-    messages: list[_User | _Assistant | _Custom | _Result]
+
+class _Shape(msgspec.Struct, gc=False):
+    messages: _Transcript
+
+
+_decode_transcript = msgspec.json.Decoder(_Transcript).decode
 
 
 _ROLES = frozenset({"user", "assistant", "function_result", "custom"})
@@ -109,19 +115,33 @@ def read_request(spec: HandCheckedSpec, data: Any) -> Asked:
     model = fields.get("model")
     if model is None or (isinstance(model, str) and not model.strip()):
         raise CodedError(INVALID, "model is required")
-    if not isinstance(fields.get("messages"), list):
+    checked = _with_checked_text(fields)
+    if not isinstance(checked.get("messages"), list):
         raise CodedError(INVALID, "messages must be an array")
-    problem = spec.check(fields)
+    problem = spec.check(checked)
     if problem is not None:
         raise CodedError(INVALID, problem)
     try:
-        msgspec.convert(fields, _Transcript)
+        msgspec.convert(checked, _Shape)
     except msgspec.ValidationError:
-        for index, message in enumerate(fields["messages"]):
+        for index, message in enumerate(checked["messages"]):
             problem = _message_problem(message)
             if problem is not None:
                 raise CodedError(INVALID, f"`messages.{index}`: {problem}") from None
     return Asked(fields)
+
+
+def _with_checked_text(fields: dict[str, Any]) -> dict[str, Any]:
+    """The request as far as it is still to be checked: a transcript that came as text is, when it has the shape."""
+    text = fields.get("messages")
+    if not isinstance(text, msgspec.Raw):
+        return fields
+    try:
+        _decode_transcript(text)
+    except msgspec.ValidationError:
+        fields["messages"] = decode(bytes(text))
+        return fields
+    return {**fields, "messages": []}
 
 
 def _message_problem(message: Any) -> str | None:
