@@ -1,7 +1,7 @@
 """`LocalBus.sequence`: consecutive transactions of one sequence share one commit (design "`Bus.sequence`").
 
-Every call runs under a savepoint of its own. A failing one rolls back its own savepoint, ends the sequence and leaves
-what came before committed. Events of the calls leave once the commit is on disk, each as its own function's worker's.
+A failing call ends the sequence and leaves what came before committed: the sequence then runs once more, every call
+under a savepoint of its own. Events of the calls leave once the commit is on disk, each as its own function's worker's.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ class Ran:
 class _StepTx:
     """The transaction of one step: what waits for the commit is kept apart from its neighbours'."""
 
-    __slots__ = ("events", "execute", "hooks")
+    __slots__ = ("careful", "events", "execute", "hooks")
 
-    def __init__(self, execute: Callable[..., Cursor]) -> None:
+    def __init__(self, execute: Callable[..., Cursor], *, careful: bool) -> None:
         self.execute = execute
+        self.careful = careful
         self.events: list[Call] = []
         self.hooks: list[Callable[[], None]] = []
 
@@ -71,6 +72,11 @@ class _StepTx:
     def on_commit(self, run: Callable[[], None]) -> None:
         """Run `run` on the loop once the group is on disk."""
         self.hooks.append(run)
+
+    def forget(self) -> None:
+        """The step has failed: nothing waits for the commit."""
+        self.events.clear()
+        self.hooks.clear()
 
     def hand_over(self, tx: Tx, step: Step) -> None:
         """The step is done: what waits for the commit now waits for the group's."""
@@ -189,27 +195,39 @@ async def _commit(bus: LocalBus, steps: list[Step], results: list[Any]) -> BusEr
 
 
 def _run(steps: list[Step], tx: Tx) -> Ran:
-    """Inside the writer: every step under its savepoint, up to the first that fails."""
+    """Inside the writer: every step, up to the first that fails; what came before it stays when the run is careful."""
     ran = Ran()
     for step in steps:
         if step.function is not None:
-            tx.execute("SAVEPOINT step")
-            own = _StepTx(tx.execute)
-            try:
-                result = cast("TxHandler", step.function.run).run(own, step.request, step.invocation)
-                step.result = encoded(result)
-                own.hand_over(tx, step)
-            except Exception as error:
-                tx.execute("ROLLBACK TO step")
-                if step.call.kind == "void":
-                    ran.dropped.append((step, error))
-                else:
-                    ran.error = error
-            tx.execute("RELEASE step")
+            own = _StepTx(tx.execute, careful=tx.careful)
+            if tx.careful:
+                _run_carefully(step, own, tx, ran)
+            else:
+                _run_step(step, own)
             if ran.error is not None:
                 return ran
+            own.hand_over(tx, step)
         ran.done += 1
     return ran
+
+
+def _run_step(step: Step, own: _StepTx) -> None:
+    run = cast("TxHandler", cast("LocalFunction", step.function).run).run
+    step.result = encoded(run(own, step.request, step.invocation))
+
+
+def _run_carefully(step: Step, own: _StepTx, tx: Tx, ran: Ran) -> None:
+    tx.execute("SAVEPOINT step")
+    try:
+        _run_step(step, own)
+    except Exception as error:
+        tx.execute("ROLLBACK TO step")
+        own.forget()
+        if step.call.kind == "void":
+            ran.dropped.append((step, error))
+        else:
+            ran.error = error
+    tx.execute("RELEASE step")
 
 
 def _settle(answer: Callable[[Ran | Failure], None], ran: Ran | None, error: BaseException | None) -> None:

@@ -44,7 +44,15 @@ class Reader(Protocol):
 
 
 class Tx(Reader, Protocol):
-    """A transaction inside the writer, under a savepoint of its own. Nothing in it may await."""
+    """A transaction inside the writer, undone alone when it fails. Nothing in it may await.
+
+    Its function may be run a second time when it, or a neighbour of its commit, has failed: only the last run counts.
+    """
+
+    @property
+    def careful(self) -> bool:
+        """True under a savepoint. One that could keep a part of itself raises when it is not, and is run again."""
+        ...
 
     def after_commit(self, call: Call) -> None:
         """Send `call` once this transaction is on disk; dropped when it rolls back."""

@@ -1,7 +1,8 @@
 """Group commit: several writes, one transaction, one fsync (design, engine spec 23).
 
-Every job runs under a savepoint, so a failing one spoils neither its neighbours nor the batch. Results are released
-after the commit; when the commit fails, every job of the group fails with it.
+A failing job spoils neither its neighbours nor the batch: hardly any fails, so a group runs without savepoints, and
+all of it anew under one each when that turns out wrong. So a job may run twice, and only the second run counts. Results
+are released after the commit; when the commit fails, every job of the group fails with it.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Job:
         "_hooks",
         "_lost",
         "after",
+        "careful",
         "error",
         "future",
         "lazy",
@@ -74,6 +76,7 @@ class Job:
         self.lazy = lazy
         self.long = long
         self.told = told
+        self.careful = False
         self.result: Any = None
         self.error: BaseException | None = None
         self._db: Database | None = None
@@ -106,9 +109,10 @@ class Job:
             self._hooks = []
         self._hooks.append(run)
 
-    def perform(self, db: Database) -> None:
+    def perform(self, db: Database, *, careful: bool) -> None:
         """Run the function inside the open transaction."""
-        self._db = db
+        self._db, self.careful = db, careful
+        self._calls = self._hooks = self._lost = None
         try:
             self.result = self.run(self)
         finally:
@@ -205,12 +209,28 @@ class Committer:
             raise
 
     def _run(self, group: Sequence[Job]) -> None:
-        if len(group) == 1:
-            self._run_alone(group[0])
-        else:
-            for job in group:
-                self._run_one(job)
+        """Run every job, at first as if none could fail; when one does, all anew, each under a savepoint of its own."""
+        for job in group:
+            try:
+                job.perform(self._db, careful=False)
+            except BaseException as error:
+                self._begin_anew(job, error)
+                for each in group:
+                    if each.error is None:
+                        self._run_one(each)
+                break
         self._pass(StorePoint.GROUP_WRITTEN)
+
+    def _begin_anew(self, job: Job, error: BaseException) -> None:
+        """Undo the group; what ends a process is not tried twice. Raises a fault that concerns the whole store."""
+        found = fault(self._path, error)
+        if found is not None and found.fatal:
+            raise error
+        if not isinstance(error, Exception):
+            job.error = error
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        self._db.execute("BEGIN IMMEDIATE")
 
     def _end(self, _: Sequence[Job]) -> None:
         if self._db.in_transaction:
@@ -218,19 +238,11 @@ class Committer:
         self.commits += 1
         self._pass(StorePoint.GROUP_COMMITTED)
 
-    def _run_alone(self, job: Job) -> None:
-        """A group of one needs no savepoint: its transaction is the group's."""
-        try:
-            job.perform(self._db)
-        except BaseException as error:
-            self._blame(job, error)
-            self._db.execute("ROLLBACK")
-
     def _run_one(self, job: Job) -> None:
         db = self._db
         db.execute("SAVEPOINT store_job")
         try:
-            job.perform(db)
+            job.perform(db, careful=True)
         except BaseException as error:
             self._blame(job, error)
             db.execute("ROLLBACK TO store_job")
