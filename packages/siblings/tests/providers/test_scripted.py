@@ -218,3 +218,10 @@ def test_the_demo_takes_native_functions_and_any_transcript():
     assert demo_step([], set()).emit[0].text
     assert demo_step([user("x"), result("no json")], set()).emit[0].text
     assert demo_step([user("x"), result("", details={"functions": ["a::b"]})], set()).emit[0].text
+
+
+@pytest.mark.requirement("providers.scripted.usage")
+@pytest.mark.parametrize("odd", [-5, "5", 1.5, True, None])
+async def test_a_count_that_is_none_is_left_out_of_the_usage(stack, odd):
+    got = await stack.script({"usage": {"input": odd, "output": 4, "cost_usd": -1}}, {"text": "x"})
+    assert got.last["usage"] == got.response["usage"] == {"output": 4}

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+_COUNTS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -39,6 +40,15 @@ def count(value: Any, *path: str | int) -> int | None:
     """A non-negative integer at `path`, or None."""
     found = field(value, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+
+def credible_usage(usage: dict[str, Any]) -> dict[str, Any]:
+    """A usage without counts that none can be, such as negative ones: a transcript takes none of them."""
+    counted: dict[str, Any] = {name: count(usage, name) for name in _COUNTS if name in usage}
+    cost = usage.get("cost_usd")
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0:
+        counted["cost_usd"] = cost
+    return {name: value for name, value in counted.items() if value is not None}
 
 
 def _no_number(name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from iii_kit.encoding import encode
 from iii_kit.world import Clock
 from iii_siblings.providers.emitter import Emitter
+from iii_siblings.providers.payload import credible_usage
 from iii_siblings.providers.scripted.script import Action, Step, Wrapped
 
 WRAPPER = "agent_trigger"
@@ -53,7 +54,7 @@ class Player:
         elif action.native_call is not None:
             await self._call(action.native_call.id, action.native_call.function_id, action.native_call.arguments)
         elif action.usage is not None:
-            await emitter.usage(action.usage)
+            await emitter.usage(credible_usage(action.usage))
         elif action.delay_ms is not None:
             await self._clock.sleep(action.delay_ms / 1000)
         elif action.ping:
