@@ -81,9 +81,9 @@ def test_a_call_that_runs_one_that_failed_and_one_that_was_denied_look_different
 
 @pytest.mark.requirement("page.chat.streaming")
 def test_an_answer_is_shown_while_it_is_written_and_escape_stops_it(page: Page, address: str, desk: Desk) -> None:
-    session = desk.converse(
-        "endless", [{"thinking": "Where to begin?"}, PAUSE, text("First "), PAUSE, text("words"), {"hang": True}]
-    )
+    more = [part for _ in range(8) for part in (PAUSE, text("and so on "))]
+    begun = [{"thinking": "Where to begin?"}, PAUSE, text("First words ")]
+    session = desk.converse("endless", [*begun, *more, {"hang": True}])
     page.goto(f"{address}#/c/{session}")
     expect(told(page, "First words")).to_be_visible()
     thinking = told(page, "Where to begin?")
