@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from iii_kit.errors import BusError
+from iii_kit.errors import BusError, EpochEnded, PayloadTooLarge
 from iii_testing.entry_bench import opened
 from iii_testing.waiting import settle
 
@@ -124,3 +124,59 @@ async def test_bad_input_names_the_field(bench, data):
     with pytest.raises(BusError) as error:
         await bench.client.call("harness::on-session-deleted", data)
     assert error.value.matches("harness/invalid_request") and "`session_id`" in error.value.message
+
+
+class Narrow:
+    """A bus over which one answer carries the records of two turns at most."""
+
+    def __init__(self, bus, error):
+        self._bus = bus
+        self._error = error
+        self.refused = 0
+
+    def __getattr__(self, name):
+        return getattr(self._bus, name)
+
+    async def call(self, fn, data, **options):
+        answer = await self._bus.call(fn, data, **options)
+        if fn == "state::list" and data["scope"] == "harness_turn" and len(answer) > 2:
+            self.refused += 1
+            raise self._error
+        return answer
+
+
+@pytest.mark.requirement("entry.redrive.many")
+@pytest.mark.parametrize(
+    "error", [PayloadTooLarge(1, 0), EpochEnded()], ids=["one answer is refused", "the connection ends"]
+)
+async def test_turns_are_recovered_where_one_answer_cannot_carry_all_records(bench, error):
+    for n in range(4):
+        await bench.send(session_id=f"s_done{n}")
+        await bench.turns.save(replace(await bench.record(f"s_done{n}"), status="completed"))
+    await bench.send(session_id="s_runs")
+    bench = bench.restarted()
+    narrow = bench.turns._bus = Narrow(bench.turns._bus, error)
+    if isinstance(error, EpochEnded):
+        with pytest.raises(EpochEnded):
+            await bench.sweeper.redrive(whatever_age=True)
+        bench.turns.renewed()  # the next connection
+    assert await bench.sweeper.redrive(whatever_age=True) == 1
+    assert (await jobs(bench)).count(("s_runs", 0)) == 2
+    assert narrow.refused == 1, "once is enough to know"
+    assert await bench.turns.collect_prompts() == 0
+    assert [row["session_id"] for row in await bench.rows("harness_running")] == ["s_runs"]
+
+
+@pytest.mark.requirement("entry.redrive.index")
+async def test_the_index_names_every_turn_that_is_not_over(bench):
+    await bench.send(session_id="s1")
+    assert [row["session_id"] for row in await bench.rows("harness_running")] == ["s1"]
+    await bench.turns.save(replace(await bench.record("s1"), status="completed"))
+    await bench.sweeper.redrive()
+    assert await bench.rows("harness_running") == []
+    await bench.send("again", session_id="s1")
+    assert [row["session_id"] for row in await bench.rows("harness_running")] == ["s1"]
+    await bench.sweeper.redrive()
+    assert len(await bench.rows("harness_running")) == 1
+    await bench.call("harness::on-session-deleted", session_id="s1")
+    assert await bench.rows("harness_running") == []

@@ -74,8 +74,12 @@ class Sweeper:
 
     async def redrive(self, *, whatever_age: bool = False) -> int:
         """Enqueue the current step of running turns that do not move; returns how many."""
-        candidates = [record for record in await self._turns.all("running") if self._lost(record, whatever_age)]
+        candidates = [record for record in await self._turns.running() if self._lost(record, whatever_age)]
         done = await asyncio.gather(*(self._redrive(record, whatever_age) for record in candidates))
+        for session_id in await self._turns.indexed():
+            if not self._turns.lives(session_id):
+                async with self._locks.hold(session_id):
+                    await self._turns.retire(session_id)
         return sum(done)
 
     async def passes(self) -> None:
