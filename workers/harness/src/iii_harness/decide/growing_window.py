@@ -8,6 +8,7 @@ what that left. A message is encoded once and goes into every later request as t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -18,6 +19,9 @@ from iii_harness.ports import Item, Message
 from iii_kit.encoding import encode
 
 SPECIAL = frozenset({ORDER, COMPACTION})
+ANSWERS = frozenset({"assistant", "function_result"})
+
+_MESSAGE = attrgetter("message")
 
 
 class GrowingWindow:
@@ -37,7 +41,7 @@ class GrowingWindow:
         """The messages to send, as values or as encoded JSON, in a list of the caller's own; and a move that is new."""
         seen = self.view(path, own_reply=own_reply, watermark=watermark)
         if self._plain and not self._open:
-            return [entry.message for entry in seen.entries], None
+            return list(map(_MESSAGE, seen.entries)), None
         if self._plain:
             seen = window(path, own_reply=own_reply, watermark=watermark)
         return messages_of(seen.entries), seen.move
@@ -55,9 +59,14 @@ class GrowingWindow:
 
     def _late(self, fresh: Sequence[Item]) -> bool:
         """True when a user message may stand between a reply and its results: before the last of them."""
-        roles = [item.message.get("role") for item in fresh if item.message is not None]
-        last = max((at for at, role in enumerate(roles) if role in ("assistant", "function_result")), default=-1)
-        return "user" in roles[: last + 1]
+        spoken = False
+        for item in fresh:
+            role = None if item.message is None else item.message.get("role")
+            if role == "user":
+                spoken = True
+            elif spoken and role in ANSWERS:
+                return True
+        return False
 
     def _extends(self, item: Item, own_reply: str) -> bool:
         """Add one entry; False for one that this class does not handle."""

@@ -131,8 +131,10 @@ def _without_files(message: Message) -> Message:
     if not isinstance(content, list):
         return message
     blocks = cast("list[Any]", content)
-    kept = [block for block in blocks if _field(block, "type") != "file"]
-    return message if len(kept) == len(blocks) else {**message, "content": kept}
+    for block in blocks:
+        if _field(block, "type") == "file":
+            return {**message, "content": [block for block in blocks if _field(block, "type") != "file"]}
+    return message
 
 
 def _field(value: Any, key: str) -> Any:

@@ -87,16 +87,17 @@ class Paths:
         known = self._known.get(session_id)
         return known is not None and known.trusted and not known.followed
 
-    def wrote(self, session_id: str, made: Sequence[tuple[Call, Json]]) -> None:
-        """Follow writes of the loop that are done, each with its answer."""
+    def wrote(self, session_id: str, calls: Sequence[Call], answers: Sequence[Json], entries: Iterable[int]) -> None:
+        """Follow writes of the loop that are done: those of the `calls` at `entries` wrote the transcript."""
         known = self._known.get(session_id)
         if known is None:
             return
-        for call, answer in made:
+        for at in entries:
+            call = calls[at]
             if call.fn == UPDATE:
                 _rewrite(known, call.data)
             elif known.followed:
-                known.followed = bool(known) and answer["parent_id"] == known[-1].entry_id
+                known.followed = bool(known) and answers[at]["parent_id"] == known[-1].entry_id
                 if known.followed:
                     known.grow((_appended(call.data),))
 

@@ -82,6 +82,7 @@ class Step:
         self._view = View()
         self._gate: Gate | None = None
         self._prepared: Prepared | None = None
+        self._now_ms = tools.parts.world.clock.now_ms
         self._steered = False
         self._max_result_bytes = tools.parts.limits().max_result_bytes
         self._outcome = Outcome("running", skipped=True)
@@ -230,10 +231,10 @@ class Step:
 
     def _facts(self, event: Event) -> Facts:
         """What the decision about `event` needs to know."""
-        record, parts = self._record, self._parts
-        stopped = record is not None and parts.signals.fired(record.turn_id)
+        record = self._record
+        stopped = record is not None and self._parts.signals.fired(record.turn_id)
         scheduled = record is None or not isinstance(event, Delivered) or self._tools.writes.scheduled(record)
-        return Facts(parts.world.clock.now_ms(), stopped, self._steered, scheduled, self._max_result_bytes, self._gate)
+        return Facts(self._now_ms(), stopped, self._steered, scheduled, self._max_result_bytes, self._gate)
 
     async def _listen(self, reply: Message) -> None:
         """Look whether a user message waits (10.5); only where the reply would end the turn."""

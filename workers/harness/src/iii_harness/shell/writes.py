@@ -54,7 +54,7 @@ class Writes:
             raise
         else:
             if batch.entries:
-                self._paths.wrote(record.session_id, [(batch.calls[at], answers[at]) for at in batch.entries])
+                self._paths.wrote(record.session_id, batch.calls, answers, batch.entries)
             self._made(record, batch)
 
     async def preparing(self, record: TurnRecord) -> None:
