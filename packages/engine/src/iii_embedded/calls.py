@@ -6,6 +6,7 @@ keep their exact form and nothing is shared between workers of one process.
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,11 +46,39 @@ class Failure:
         return BusError(self.code, self.message, function_id)
 
 
-Outcome: TypeAlias = bytes | Failure
-"""The JSON bytes of a result, or the failure."""
+class Fresh(msgspec.Struct):
+    """A result as a value that only its reader has: for a caller in this process."""
+
+    value: Any
+
+
+Outcome: TypeAlias = bytes | Fresh | Failure
+"""The result, as JSON bytes or decoded from them for one reader, or the failure."""
 
 Answer: TypeAlias = Callable[[Outcome], None]
 """Takes the outcome of one call, once."""
+
+
+class Reply:
+    """The answer of one call for a caller in this process, who gets a `Fresh` result.
+
+    Kept when it comes at once, handed to the future that waits for it otherwise.
+    """
+
+    __slots__ = ("future", "outcome")
+
+    def __init__(self) -> None:
+        self.outcome: Any = None
+        self.future: asyncio.Future[Any] | None = None
+
+    def __call__(self, outcome: Any) -> None:
+        """Take the answer."""
+        future = self.future
+        if future is None:
+            self.outcome = outcome
+        elif not future.done():
+            future.set_result(outcome)
+
 
 STOPPED = Failure("invocation_stopped", "Invocation stopped")
 """The executing worker left before it answered (engine spec 4.6)."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from iii_contracts.spec import FunctionSpec, TriggerSpec
-from iii_embedded.calls import Failure
+from iii_embedded.calls import Failure, Fresh, Reply
 from iii_embedded.local_function import LocalFunction
 from iii_embedded.local_sequence import run_sequence
 from iii_embedded.local_worker import LocalWorker
@@ -52,24 +52,6 @@ class Registered:
         withdraw, self._withdraw = self._withdraw, None
         if withdraw is not None:
             withdraw()
-
-
-class Reply:
-    """The answer of one call: kept when it comes at once, handed to the future that waits for it otherwise."""
-
-    __slots__ = ("future", "outcome")
-
-    def __init__(self) -> None:
-        self.outcome: Any = None
-        self.future: asyncio.Future[Any] | None = None
-
-    def __call__(self, outcome: Any) -> None:
-        """Take the answer."""
-        future = self.future
-        if future is None:
-            self.outcome = outcome
-        elif not future.done():
-            future.set_result(outcome)
 
 
 class LocalChannel:
@@ -125,14 +107,13 @@ class LocalBus:
 
     async def perform(self, call: Call) -> Json:
         """Make one call of a sequence by itself: its result, None for a void one, the receipt for an enqueue."""
-        match call.kind:
-            case "void":
-                await self.void(call.fn, call.data, opts=call.opts)
-                return None
-            case "enqueue":
-                return await self.enqueue(call.queue, call.fn, call.data, opts=call.opts)
-            case _:
-                return await self.call(call.fn, call.data, opts=call.opts)
+        if call.kind == "enqueue":
+            return await self.enqueue(call.queue, call.fn, call.data, opts=call.opts)
+        if call.kind == "void":
+            await self.void(call.fn, call.data, opts=call.opts)
+            return None
+        result = await self.call(call.fn, call.data, opts=call.opts)
+        return None if call.opts.unread else result
 
     async def channel(self, buffer: int = 64) -> Channel:
         """Make a channel and take its read end."""
@@ -148,6 +129,8 @@ class LocalBus:
         outcome = reply.outcome
         if outcome is None:
             outcome = await self.answered(reply, opts.timeout_ms)
+        if type(outcome) is Fresh:
+            return outcome.value
         if isinstance(outcome, Failure):
             raise outcome.error(fn)
         return decode(outcome)

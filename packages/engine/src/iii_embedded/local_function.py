@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import UNSET, Raw
 
 from iii_contracts.spec import CALLER, FunctionSpec
-from iii_embedded.calls import NULL, STOPPED, Answer, Failure, Request
+from iii_embedded.calls import NULL, STOPPED, Answer, Failure, Fresh, Outcome, Reply, Request
 from iii_embedded.routing import refuse
 from iii_kit.bus import Call, Handler, Invocation, ReadHandler, TxHandler
-from iii_kit.encoding import decode, decode_but, encode
+from iii_kit.encoding import decode, decode_but, encode, exchanged
 from iii_kit.errors import BusError
 from iii_kit.logs import logger
 from iii_kit.serving import answer_of, refusal
@@ -84,10 +84,10 @@ class LocalFunction:
     def _start_write(self, asked: Any, called: Invocation, request: Request, answer: Answer | None) -> None:
         handler = cast("TxHandler", self.run)
 
-        def job(tx: Tx) -> bytes:
-            return encoded(handler.run(tx, asked, called))
+        def job(tx: Tx) -> Outcome:
+            return outcome_of(handler.run(tx, asked, called), answer)
 
-        def told(result: bytes, error: BaseException | None) -> None:
+        def told(result: Outcome, error: BaseException | None) -> None:
             self._tell(result, error, request, answer)
 
         sent = self.worker.sender(request.traceparent, request.baggage)
@@ -105,8 +105,8 @@ class LocalFunction:
     def _read(self, asked: Any, called: Invocation, request: Request, answer: Answer | None) -> None:
         handler = cast("ReadHandler", self.run)
 
-        def job(reader: Reader) -> bytes:
-            return encoded(handler.run(reader, asked, called))
+        def job(reader: Reader) -> Outcome:
+            return outcome_of(handler.run(reader, asked, called), answer)
 
         if self.worker.gone:
             return
@@ -129,7 +129,7 @@ class LocalFunction:
         try:
             if request.traceparent is not None or request.baggage is not None:
                 enter(Carrier(request.traceparent, request.baggage))
-            outcome = encoded(await cast("Handler", self.run)(asked, called))
+            outcome = outcome_of(await cast("Handler", self.run)(asked, called), answer)
             if answer is not None:
                 answer(outcome)
         except asyncio.CancelledError:
@@ -148,7 +148,7 @@ class LocalFunction:
         """Answer a call that was ended."""
         refuse(request, answer, STOPPED)
 
-    def _settle(self, done: asyncio.Future[bytes], request: Request, answer: Answer | None) -> None:
+    def _settle(self, done: asyncio.Future[Outcome], request: Request, answer: Answer | None) -> None:
         if done.cancelled():
             refuse(request, answer, STOPPED)
         elif (error := done.exception()) is not None:
@@ -156,7 +156,7 @@ class LocalFunction:
         else:
             self._tell(done.result(), None, request, answer)
 
-    def _tell(self, result: bytes, error: BaseException | None, request: Request, answer: Answer | None) -> None:
+    def _tell(self, result: Outcome, error: BaseException | None, request: Request, answer: Answer | None) -> None:
         if isinstance(error, Exception):
             refuse(request, answer, self.failure(error))
         elif error is not None:
@@ -165,11 +165,19 @@ class LocalFunction:
             answer(result)
 
 
-def encoded(result: Any) -> bytes:
-    """The JSON bytes of what a handler returned."""
+def outcome_of(result: Any, answer: Answer | None) -> Outcome:
+    """What `answer` hears of what a handler returned."""
+    if type(answer) is Reply:
+        return Fresh(fresh(result))
+    return NULL if result is None else encode(answer_of(result))
+
+
+def fresh(result: Any) -> Any:
+    """What a handler returned as a value of its own, checked as on the wire."""
     if result is None:
-        return NULL
-    return encode(result if type(result) is dict else answer_of(result))
+        return None
+    _, value = exchanged(result if type(result) is dict else answer_of(result))
+    return value
 
 
 Sender = Callable[[Sequence[Call]], None]

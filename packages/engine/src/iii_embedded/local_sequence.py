@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from iii_embedded.calls import Failure
-from iii_embedded.local_function import LocalFunction, encoded
+from iii_embedded.local_function import LocalFunction, fresh
 from iii_embedded.registry import DEFAULT, Function
 from iii_embedded.routing import NO_QUEUE, QUEUE_PROVIDER, carried, drop, enqueue_failure, handed_over
 from iii_kit.bus import Call, Invocation, TxHandler
-from iii_kit.encoding import copy, decode
+from iii_kit.encoding import copy
 from iii_kit.errors import BusError, EpochEnded, PartialSequence
 from iii_kit.storage import Cursor, Tx
 from iii_kit.trace import Carrier, carrier
@@ -35,7 +35,7 @@ class Step:
         self.request: Any = None
         self.invocation: Invocation = _UNCALLED
         self.receipt: str | None = None
-        self.result: bytes = b""
+        self.result: Any = None
 
 
 _UNCALLED = Invocation(QUEUE_PROVIDER)
@@ -187,10 +187,9 @@ async def _commit(bus: LocalBus, steps: list[Step], results: list[Any]) -> BusEr
     if isinstance(ran, Failure):
         return ran.error(steps[0].call.fn)
     for step in steps[: ran.done]:
-        if step.call.kind == "void":
-            results.append(None)
-        else:
-            results.append(decode(step.result) if step.receipt is None else step.receipt)
+        results.append(
+            step.receipt if step.call.kind == "enqueue" else None if step.call.kind == "void" else step.result
+        )
     return None if ran.error is None else _error(steps[ran.done], ran.error)
 
 
@@ -213,7 +212,9 @@ def _run(steps: list[Step], tx: Tx) -> Ran:
 
 def _run_step(step: Step, own: _StepTx) -> None:
     run = cast("TxHandler", cast("LocalFunction", step.function).run).run
-    step.result = encoded(run(own, step.request, step.invocation))
+    result = run(own, step.request, step.invocation)
+    if step.call.kind == "call" and not step.call.opts.unread:
+        step.result = fresh(result)
 
 
 def _run_carefully(step: Step, own: _StepTx, tx: Tx, ran: Ran) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from iii_contracts.spec import CALLER
-from iii_embedded.calls import NULL, Failure, Outcome, Request
+from iii_embedded.calls import NULL, Failure, Fresh, Outcome, Request
 from iii_embedded.frames import InvokeFunction
 from iii_embedded.registry import DEFAULT, elsewhere
 from iii_embedded.triggers import BoundTrigger
@@ -67,6 +67,7 @@ def result(call: InvokeFunction, invocation_id: str, outcome: Outcome) -> bytes:
     if isinstance(outcome, Failure):
         frame.error = _Error(outcome.code, outcome.message, outcome.stacktrace)
     elif outcome != NULL:
+        assert not isinstance(outcome, Fresh), "a value of this process stays in it"
         frame.result = msgspec.Raw(outcome)
     return _encode(frame)
 

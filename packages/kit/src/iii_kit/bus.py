@@ -40,6 +40,8 @@ class Opts(msgspec.Struct, frozen=True):
     namespace: str | None = None
     hidden: str | None = None
     """Bookkeeping that viewers of traces leave out, under this name; carried only where somebody traces."""
+    unread: bool = False
+    """Nobody reads the result: a sequence has None in its place."""
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -145,7 +145,8 @@ class SdkBus:
         try:
             arguments = [_argument(call.data) for call in calls]
             for call, data in zip(calls, arguments, strict=True):
-                done.append(await self._perform(call, data))
+                result = await self._perform(call, data)
+                done.append(None if call.opts.unread else result)
         except BusError as error:
             raise PartialSequence(done, error) from error
         return done

@@ -39,6 +39,7 @@ class Writer:
         self._waiting: deque[Job] = deque()
         self._start: asyncio.Handle | None = None
         self._start_is_lazy = False
+        self._seen = 0
         self._busy = False
         self._abandoned = False
         self._groups: queue.SimpleQueue[tuple[Group, bool] | None] = queue.SimpleQueue()
@@ -85,7 +86,13 @@ class Writer:
         return [waiting.popleft() for _ in range(min(len(waiting), MAX_GROUP))]
 
     def _begin(self) -> None:
-        """Write the next group and hand it to the thread."""
+        """Write the next group and hand it to the thread, once a turn of the loop has brought no more jobs to it."""
+        waiting = len(self._waiting)
+        if self._seen < waiting < MAX_GROUP:
+            self._seen = waiting
+            self._start = self._waiting[0].loop.call_soon(self._begin)
+            return
+        self._seen = 0
         self._start = None
         group = self._take()
         if not group:
