@@ -21,6 +21,10 @@ MAX_GROUP = 512
 LAZY_WAIT = 0.01
 """Seconds that lazy jobs wait for another write to share its commit."""
 
+STILL_TURNS = 4
+"""Turns of the loop without a new job before a group begins: sessions that go on together commit together, and their
+code stays in the processor's caches meanwhile."""
+
 Group = list[Job]
 
 
@@ -39,7 +43,7 @@ class Writer:
         self._waiting: deque[Job] = deque()
         self._start: asyncio.Handle | None = None
         self._start_is_lazy = False
-        self._seen = 0
+        self._seen = self._still = 0
         self._busy = False
         self._abandoned = False
         self._groups: queue.SimpleQueue[tuple[Group, bool] | None] = queue.SimpleQueue()
@@ -86,13 +90,14 @@ class Writer:
         return [waiting.popleft() for _ in range(min(len(waiting), MAX_GROUP))]
 
     def _begin(self) -> None:
-        """Write the next group and hand it to the thread, once a turn of the loop has brought no more jobs to it."""
+        """Write the next group and hand it to the thread, once the loop brings no more jobs to it."""
         waiting = len(self._waiting)
-        if self._seen < waiting < MAX_GROUP:
-            self._seen = waiting
+        grown = waiting > self._seen
+        if (grown or self._still < STILL_TURNS) and waiting < MAX_GROUP:
+            self._seen, self._still = waiting, 1 if grown else self._still + 1
             self._start = self._waiting[0].loop.call_soon(self._begin)
             return
-        self._seen = 0
+        self._seen = self._still = 0
         self._start = None
         group = self._take()
         if not group:
