@@ -13,6 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from iii_harness.record import TERMINAL, TurnRecord, from_row, to_row
 from iii_harness.running_index import RUNNING, RunningIndex
 from iii_kit.bus import Call, Caller, Json, Opts
@@ -79,7 +81,7 @@ class TurnStore:
     def writes(self, record: TurnRecord) -> list[Call]:
         """The calls that write a record, for a sequence; tell the outcome with `saved` or `forget`."""
         row = to_row(record)
-        opts = self._opts()
+        opts = replace(self._opts(), unread=True)
         mark = [] if record.status in TERMINAL else self._index.mark(record.session_id)
         save = Call("state::set", {"scope": TURNS, "key": record.session_id, "value": row}, opts=opts)
         prompt = record.options.system_prompt
