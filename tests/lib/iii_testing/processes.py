@@ -20,9 +20,17 @@ COMMAND = str(Path(sys.executable).parent / "iii-stack")
 READY_S = 60.0
 
 
+FOREIGN = ("ANTHROPIC_", "III_", "OPENAI_", "OTEL_")
+"""What a test's processes must not take over from whoever runs it."""
+
+
 def environment(data: Path, **extra: str) -> dict[str, str]:
     """The environment of a process that knows one data directory and nothing of this machine's providers."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "III_", "OPENAI_", "OTEL_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("ANTHROPIC_", "III_", "OPENAI_", "OTEL_"))
+    }
     return {**kept, "III_STACK_DATA": str(data), "COLUMNS": "120", "NO_COLOR": "1", **extra}
 
 
