@@ -30,5 +30,7 @@ worker.register_function(
     },
 )
 worker.register_function("demo::wait", wait, description="Take a minute.", request_format={"type": "object"})
+# Frames of one connection keep their order: an answered call says that the engine has what came before it.
+worker.trigger({"function_id": "engine::workers::list", "payload": {}})
 print("registered", flush=True)
 threading.Event().wait()

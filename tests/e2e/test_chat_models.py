@@ -265,7 +265,8 @@ def test_a_stream_that_breaks_again_and_again_fails_and_keeps_what_came(faulty: 
     done, shown = faulty.chat("broken for good")
     assert done.returncode == 1
     assert "[recovery] recovering · The provider had a temporary failure. · openai stream ended" in done.stderr
-    assert "turn failed: The provider had a temporary failure." in done.stderr
+    assert "\n[error] The provider had a temporary failure. · openai stream ended" in done.stderr
+    assert "\nturn failed\n" in done.stderr
     kept = [text(message) for message in messages(shown, "assistant")]
     assert len(kept) == 2
     assert all(part and LONG.startswith(part) for part in kept)

@@ -67,7 +67,7 @@ def test_chat_refuses_what_cannot_work_before_it_sends(stack: StackProcess) -> N
 
 @pytest.mark.requirement("stack.chat.failed-turn")
 def test_a_failed_turn_exits_with_1_and_says_why(stack: StackProcess) -> None:
-    done = stack.cli("chat", "--model", "nobody/nothing", "hi")
+    done = stack.cli("chat", "--model", "scripted/nothing", "hi")
     assert done.returncode == 1
     assert "failed" in done.stderr
     assert "iii-stack show" in done.stderr

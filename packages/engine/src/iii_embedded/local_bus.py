@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, cast
 
 from iii_contracts.spec import FunctionSpec, TriggerSpec
@@ -100,10 +101,9 @@ class LocalBus:
         result = await self._answer(reply, fn, opts)
         return cast("dict[str, str]", result)["messageReceiptId"]
 
-    async def sequence(self, calls: Sequence[Call]) -> list[Json]:
+    def sequence(self, calls: Sequence[Call]) -> CoroutineType[Any, Any, list[Json]]:
         """Make calls in order; those that are transactions of this engine share one commit unless `stepwise`."""
-        self._alive()
-        return await run_sequence(self, calls)
+        return run_sequence(self, calls)
 
     async def perform(self, call: Call) -> Json:
         """Make one call of a sequence by itself: its result, None for a void one, the receipt for an enqueue."""
@@ -138,10 +138,6 @@ class LocalBus:
     def fresh_id(self) -> str:
         """A new UUID."""
         return self._engine.world.ids.uuid()
-
-    def reply(self) -> Reply:
-        """A place for one answer."""
-        return Reply()
 
     async def answered(self, reply: Reply, timeout_ms: int) -> Any:
         """The outcome of something that has been sent; a failure `TIMEOUT` when it is not in time."""

@@ -38,6 +38,7 @@ class LocalFunction:
         self.spec = spec
         self.worker = worker
         self.run = run
+        self.writes = isinstance(run, TxHandler)
         self._start: Callable[[Any, Invocation, Request, Answer | None], None]
         if isinstance(run, TxHandler):
             self._start = self._start_write

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from iii_embedded.calls import Failure
+from iii_embedded.calls import Failure, Reply
 from iii_embedded.local_function import LocalFunction, fresh
-from iii_embedded.registry import DEFAULT, Function
+from iii_embedded.registry import DEFAULT
 from iii_embedded.routing import NO_QUEUE, QUEUE_PROVIDER, carried, drop, enqueue_failure, handed_over
 from iii_kit.bus import Call, Invocation, TxHandler
 from iii_kit.encoding import copy
@@ -89,13 +89,27 @@ class _StepTx:
 
 async def run_sequence(bus: LocalBus, calls: Sequence[Call]) -> list[Any]:
     """The results of `calls`, made in order; raises `PartialSequence` with those that are done."""
+    worker = bus.worker
+    if worker.gone:
+        raise EpochEnded
     results: list[Any] = []
     at = 0
     while at < len(calls):
-        steps, problem = ([], None) if bus.stepwise else _prepare(bus, calls[at:])
+        batch = _Batch()
+        problem = None if bus.stepwise else batch.gather(bus, calls, at)
+        steps = batch.steps
         if steps:
             at += len(steps)
-            problem = await _commit(bus, steps, results) or problem
+            reply = Reply()
+            worker.last_write = worker.store.submit(partial(_run, steps), long=batch.long, told=partial(_settle, reply))
+            ran: Ran | Failure = await bus.answered(reply, batch.timeout_ms)
+            if isinstance(ran, Failure):
+                problem = ran.error(steps[0].call.fn)
+            else:
+                done = steps if ran.error is None else steps[: ran.done]
+                results += [step.result if step.receipt is None else step.receipt for step in done]
+                if ran.error is not None:
+                    problem = _error(steps[ran.done], ran.error)
         elif problem is None:
             problem = await _alone(bus, calls[at], results)
             at += 1
@@ -114,49 +128,66 @@ async def _alone(bus: LocalBus, call: Call, results: list[Any]) -> BusError | No
     return None
 
 
-def _prepare(bus: LocalBus, calls: Sequence[Call]) -> tuple[list[Step], BusError | None]:
-    """The leading calls that are transactions of this engine, and the error of the first that cannot even start."""
-    steps: list[Step] = []
-    trace = carrier()
-    for call in calls:
-        step = Step(call)
-        try:
-            if not (_enter_queue if call.kind == "enqueue" else _enter)(bus, step, trace):
-                break
-        except BusError as error:
-            if call.kind != "void":
-                return steps, error
-            drop(call.fn, Failure.of(error))
-            step.function = None
-        steps.append(step)
-    return steps, None
+class _Batch:
+    """Leading calls of a sequence that are transactions of this engine."""
+
+    __slots__ = ("long", "steps", "timeout_ms")
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.timeout_ms = 0
+        self.long = False
+
+    def gather(self, bus: LocalBus, calls: Sequence[Call], at: int) -> BusError | None:
+        """Take calls from `at` on; the error of the first that cannot even start."""
+        trace = carrier()
+        for call in calls[at:] if at else calls:
+            step = Step(call)
+            try:
+                local = (_enter_queue if call.kind == "enqueue" else _enter)(bus, call, step, trace)
+            except BusError as error:
+                if call.kind != "void":
+                    return error
+                drop(call.fn, Failure.of(error))
+            else:
+                if local is None:
+                    return None
+                step.function = local
+                self.long = self.long or cast("TxHandler", local.run).long
+            self.steps.append(step)
+            if call.opts.timeout_ms > self.timeout_ms:
+                self.timeout_ms = call.opts.timeout_ms
+        return None
 
 
-def _enter(bus: LocalBus, step: Step, trace: Carrier) -> bool:
-    """Make the step ready to run; False when its function is no transaction of this engine."""
-    call, worker = step.call, bus.worker
-    function = _transaction(bus.router.resolve(worker.address(call.fn, call.opts), call.fn), call.fn)
-    if function is None:
-        return False
-    local = cast("LocalFunction", function.local)
+def _enter(bus: LocalBus, call: Call, step: Step, trace: Carrier) -> LocalFunction | None:
+    """Make the step ready to run; the function that runs it, None when that is no transaction of this engine."""
+    worker, opts = bus.worker, call.opts
+    function = bus.router.resolve(worker.address(call.fn, opts), call.fn)
+    if isinstance(function, Failure):
+        raise function.error(call.fn)
+    local = function.local
+    if local is None or not local.writes:
+        return None
     _, data = worker.arguments(call.data)
-    metadata = None if call.opts.metadata is None else copy(call.opts.metadata)
     traceparent, baggage = trace
     if traceparent is not None or baggage is not None:
         traceparent, baggage = carried(traceparent, baggage, function)
+    metadata = None if opts.metadata is None else copy(opts.metadata)
     step.invocation = local.called(data, worker.caller_id, metadata, traceparent, baggage)
     step.request = local.validated(data)
-    step.function = local
-    return True
+    return local
 
 
-def _enter_queue(bus: LocalBus, step: Step, trace: Carrier) -> bool:
-    call, worker = step.call, bus.worker
+def _enter_queue(bus: LocalBus, call: Call, step: Step, trace: Carrier) -> LocalFunction | None:
+    """`_enter` for what goes to a queue: its provider runs it."""
+    worker = bus.worker
     provider = bus.router.resolve(DEFAULT, QUEUE_PROVIDER)
-    function = _transaction(NO_QUEUE if isinstance(provider, Failure) else provider, call.fn)
-    if function is None:
-        return False
-    local = cast("LocalFunction", function.local)
+    if isinstance(provider, Failure):
+        raise NO_QUEUE.error(call.fn)
+    local = provider.local
+    if local is None or not local.writes:
+        return None
     step.receipt = bus.fresh_id()
     namespace = worker.address(call.fn, call.opts)
     handed = handed_over(call.queue, call.fn, namespace, worker.arguments(call.data)[1], step.receipt, *trace)
@@ -164,33 +195,7 @@ def _enter_queue(bus: LocalBus, step: Step, trace: Carrier) -> bool:
         step.request = local.validated(handed)
     except BusError as error:
         raise enqueue_failure(Failure.of(error)).error(call.fn) from error
-    step.function = local
-    return True
-
-
-def _transaction(found: Function | Failure, function_id: str) -> Function | None:
-    """The function when it is a transaction of this engine; raises why it cannot be called."""
-    if isinstance(found, Failure):
-        raise found.error(function_id)
-    return found if found.local is not None and isinstance(found.local.run, TxHandler) else None
-
-
-async def _commit(bus: LocalBus, steps: list[Step], results: list[Any]) -> BusError | None:
-    """Run the steps in one commit and add their results; the error that ended them."""
-    timeout_ms, long = 0, False
-    for step in steps:
-        timeout_ms = max(timeout_ms, step.call.opts.timeout_ms)
-        long = long or (step.function is not None and cast("TxHandler", step.function.run).long)
-    reply = bus.reply()
-    bus.worker.last_write = bus.worker.store.submit(partial(_run, steps), long=long, told=partial(_settle, reply))
-    ran: Ran | Failure = await bus.answered(reply, timeout_ms)
-    if isinstance(ran, Failure):
-        return ran.error(steps[0].call.fn)
-    for step in steps[: ran.done]:
-        results.append(
-            step.receipt if step.call.kind == "enqueue" else None if step.call.kind == "void" else step.result
-        )
-    return None if ran.error is None else _error(steps[ran.done], ran.error)
+    return local
 
 
 def _run(steps: list[Step], tx: Tx) -> Ran:
