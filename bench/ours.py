@@ -2,7 +2,7 @@
 
 The model is a provider worker without latency, reached as any provider is: through the router and two channels. Started
 in a directory of its own; prints the row of `peers/common.py`. `--stepwise` cuts every sequence into single commits,
-`--profile FILE` writes what the event loop's thread did.
+`--profile FILE` writes what the event loop's thread did, `--bytecodes 1` counts what it executed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
+from bytecodes import Bytecodes
 from common import Meter, args
 
 from iii_contracts.spec import FunctionSpec
@@ -123,7 +124,7 @@ class Workload:
 
 
 async def main() -> None:
-    a = args(stepwise=0, profile="")
+    a = args(stepwise=0, profile="", bytecodes=0)
     meter = Meter("iii embedded stack" + (" stepwise" if a.stepwise else ""), a)
     directory = DataDirectory(meter.tmp / "data")
     directory.open()
@@ -137,11 +138,17 @@ async def main() -> None:
     gc.freeze()
     gc.set_threshold(*COLLECTOR)
     profile = cProfile.Profile() if a.profile else None
+    bytecodes = Bytecodes() if a.bytecodes else None
     before = stack.store.commits
     meter.start()
     if profile:
         profile.enable()
+    if bytecodes:
+        bytecodes.start()
     await workload.all(a.sessions, a.conc)
+    if bytecodes:
+        bytecodes.stop()
+        print(bytecodes.report(a.sessions * a.steps), file=sys.stderr)
     if profile:
         profile.disable()
         profile.dump_stats(a.profile)
