@@ -87,6 +87,23 @@ async def test_a_registry_that_cannot_be_read_holds_nothing_up() -> None:
     assert not catalog.snapshot.known
 
 
+@pytest.mark.requirement("prompt.catalog.absent")
+async def test_a_function_is_absent_once_this_connection_has_read_the_internal_ids_too() -> None:
+    registry = Registry(a={})
+    registry.internal = ["context::assemble"]
+    catalog = Catalog(registry)
+    for _ in range(2):
+        await catalog.seed()
+        assert not catalog.absent("nobody::serves"), "nothing is known of it on this connection"
+        registry.answers[LIST] = BusError("TIMEOUT", "late")
+        await catalog.refresh(whole=True)
+        assert not catalog.absent("nobody::serves"), "a reading that failed tells nothing"
+        registry.answers[LIST] = registry.listed
+        await catalog.refresh()
+        assert catalog.absent("nobody::serves")
+        assert not catalog.absent("context::assemble")
+
+
 @pytest.mark.requirement("prompt.catalog.hydration")
 async def test_schemas_are_read_in_batches_and_one_by_one_where_batches_fail() -> None:
     registry = Registry(**{f"f__{n:03}": {"request_schema": {"n": n}} for n in range(70)})

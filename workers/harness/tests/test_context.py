@@ -8,10 +8,11 @@ import json
 import pytest
 
 from iii_contracts.harness.context import ContextSnapshotV1
+from iii_harness.catalog import LIST
 from iii_harness.shell.points import LoopPoint
 from iii_kit.bus import Call
 from iii_kit.errors import BusError, CodedError
-from iii_testing.loop_bench import bench, call, reply, spec, steps, text
+from iii_testing.loop_bench import LoopBench, bench, call, reply, spec, steps, text
 from iii_testing.played_context import PlayedContext, never, tokens
 from iii_testing.waiting import driven, settle, until
 
@@ -333,6 +334,40 @@ async def test_a_manager_may_come_and_go_while_the_harness_runs(world, tmp_path)
         status = await b.call("harness::status", session_id=session_id, verbose=True)
         assert status["context"] == b.completed[1]["context"], "as an earlier step stored it"
         assert "context" not in b.completed[2]
+
+
+class Unreadable:
+    """A bus whose engine never lists the registry again after the start has seen the ids."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.listed = 0
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def call(self, fn, data, **options):
+        self.listed += fn == LIST and not data
+        if fn == LIST and not data and self.listed > 1:
+            raise BusError("TIMEOUT", f"{fn}: no answer in time", fn)
+        return await self._inner.call(fn, data, **options)
+
+
+@pytest.mark.requirement("loop.context.unknown")
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_manager_that_no_reading_of_the_registry_has_shown_is_asked_all_the_same(world, tmp_path, there):
+    b = LoopBench(world, tmp_path, lambda _: reply(text("done")))
+    b.context = context = PlayedContext() if there else None
+    b.wrap = Unreadable
+    await b.boot()
+    try:
+        sent = await b.send("hello")
+        assert (await b.over(sent["session_id"])).status == "completed"
+        assert len(b.requests) == 1
+        assert ("context" in b.completed[0]) is there
+        assert context is None or len(context.asked) == 1
+    finally:
+        await b.close()
 
 
 @pytest.mark.requirement("loop.context.absent")

@@ -106,7 +106,7 @@ class Assembled:
             delivery=self.delivery,
             events=self.events,
             limits=lambda: self.settings,
-            registered=lambda function_id: self.catalog.snapshot.has(function_id),
+            absent=self.catalog.absent,
             keeps_replies=lambda: self.catalog.snapshot.keeps_replies,
         )
 

@@ -97,7 +97,12 @@ class Catalog:
         self._wanted = 0
         self._whole = False
         self._read_once = asyncio.Event()
+        self._knows_internal = False
         self.snapshot = Snapshot()
+
+    def absent(self, function_id: str) -> bool:
+        """True when this connection's registry was read to its end, internal ids too, and has no such function."""
+        return self._knows_internal and not self.snapshot.has(function_id)
 
     async def on_change(self, event: FunctionsChange, _: Invocation) -> dict[str, Any]:
         """Handler of `harness::on-functions-change`."""
@@ -108,6 +113,7 @@ class Catalog:
     async def seed(self) -> None:
         """A connection begins: the ids at once; `refresh` follows with the schemas, `settled` waits for it."""
         self._read_once.clear()
+        self._knows_internal = False
         try:
             rows = by_id(await self._list({}))
         except EpochEnded:
@@ -196,6 +202,7 @@ class Catalog:
             raise
         except BusError:
             ids = frozenset[str]()
+        self._knows_internal = self._knows_internal or bool(ids)
         if not ids:
             ids = self.snapshot.internal_ids.difference(gone)
         now = self.snapshot

@@ -89,8 +89,8 @@ class Assembling:
 
     @property
     def present(self) -> bool:
-        """True when, as far as the registry tells, there is a context manager."""
-        return self._parts.registered(ASSEMBLE.id)
+        """False when the registry is known and has no context manager; what is not known is asked (12.6)."""
+        return not self._parts.absent(ASSEMBLE.id)
 
     async def of(self, draft: Draft) -> Assembled | Overflowed:
         """The context of a step. Raises `Absent`, `Stopped`, or `BusError` when the context manager fails."""

@@ -31,8 +31,8 @@ class Parts:
     delivery: Delivery
     events: TurnEvents
     limits: Callable[[], Limits]
-    registered: Callable[[str], bool]
-    """Whether the registry has a function, as far as the last reading of it tells."""
+    absent: Callable[[str], bool]
+    """Whether the registry is known not to have a function; false while it has not been read."""
     keeps_replies: Callable[[], bool]
     """Whether the session store gives a reply back as it was written (siblings 3.5), by the contract it registered."""
 

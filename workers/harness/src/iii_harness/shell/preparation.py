@@ -45,7 +45,8 @@ class Preparation:
 
     async def of_step(self, record: TurnRecord) -> Prepared:
         """The request of `record.step`."""
-        path = await self._paths.load(record.session_id, trusting=not self._assembling.present)
+        asks = self._assembling.present
+        path = await self._paths.load(record.session_id, trusting=not asks)
         offer = await offer_of(self._parts.surfaces, record, path)
         surface, request = offer.surface, {**offer.request, "request_id": record.request_id}
         own_reply = entry_ids.assistant(record.turn_id, record.step)
@@ -60,9 +61,7 @@ class Preparation:
             at_ms=now_ms,
         )
         told = [notice_message(notice.text, now_ms) for _, notice in notices]
-        prepared = (
-            await self._assembled(record, path, surface, request, ready, told) if self._assembling.present else None
-        )
+        prepared = await self._assembled(record, path, surface, request, ready, told) if asks else None
         if prepared is None:
             prepared = _unassembled(record, path, surface, request, ready, told)
         if begun:
