@@ -55,12 +55,12 @@ async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Pat
     async with living(data, watched, arrangement=arrangement) as life:
         port = int(life.process.url.rsplit(":", 1)[1])
         with recording(life.process.url, starts):
-            await life.send("Note nine numbers.", script(STEPS))
+            await life.send("Note nine numbers.", script(STEPS, hold_ms=500))
             await asyncio.sleep(moments.uniform(0, 0.4))
             life.kill()
             for kill in range(2, kills + 1):
                 if moments.random() < 0.3:
-                    await start_in_vain(data, port, moments.uniform(0.3, 3.0), *arrangement.options)
+                    await start_in_vain(data, port, moments.uniform(0.1, 0.9), *arrangement.options)
                 async with living(data, watched, port=port, arrangement=arrangement) as life:
                     if going := moments.random() < 0.7:
                         waited.append(await life.progress())
