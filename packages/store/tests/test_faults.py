@@ -227,3 +227,50 @@ async def test_migrations_run_once_each_and_a_failing_one_changes_nothing(tmp_pa
         store = SqliteStore(path, [right])
         assert texts(store) == ["old!"]
         store.close()
+
+
+class Failing:
+    """A connection whose disk cannot be read where the statement says so; the transaction stays open."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = open_sqlite(path, False)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._db.in_transaction
+
+    def execute(self, sql: str, args: Any = (), /) -> sqlite3.Cursor:
+        if sql == "SELECT broken":
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+            raise error
+        return self._db.execute(sql, args)
+
+    def close(self) -> None:
+        self._db.close()
+
+
+@pytest.mark.requirement("store.fault.sync")
+@pytest.mark.parametrize("renamed", [True, False])
+async def test_a_function_that_hides_a_fault_of_the_disk_does_not_keep_the_store_going(
+    tmp_path: Path, renamed: bool
+) -> None:
+    def hiding(tx: Any) -> None:
+        tx.execute("INSERT INTO notes(text) VALUES('half')")
+        try:
+            tx.execute("SELECT broken")
+        except sqlite3.Error as error:
+            if renamed:
+                raise ValueError("storage") from error
+
+    store = SqliteStore(
+        tmp_path / "notes.db",
+        [NOTES],
+        opener=lambda path, reading: open_sqlite(path, True) if reading else Failing(path),
+    )
+    with pytest.raises(StoreFailed, match="disk failed"):
+        await store.write(hiding)
+    with pytest.raises(StoreFailed, match="takes no more writes until the process is started again"):
+        await store.write(add("later"))
+    assert texts(store) == []
+    store.close()

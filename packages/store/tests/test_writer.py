@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from iii_kit.bus import Call
 from iii_kit.storage import Tx
 from iii_store import Family, InlineStore, SqliteStore, StoreFailed
+from iii_store.database import open_sqlite
 
 NOTES = Family("notes", (("CREATE TABLE notes(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",),))
 
@@ -223,3 +225,98 @@ async def test_the_log_is_cut_back_once_its_reader_is_gone(tmp_path: Path, monke
     assert log.stat().st_size < 400_000
     store.close()
     assert not log.exists()
+
+
+@pytest.mark.requirement("store.write.off_loop")
+async def test_after_the_log_was_cut_a_write_waits_for_another_process_off_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iii_store.database.WAL_LIMIT", 0)
+    monkeypatch.setattr("iii_store.group._CUT_EVERY", 1)
+    store = SqliteStore(tmp_path / "notes.db", [NOTES])
+    await store.write(add("cut"))
+    other = sqlite3.connect(tmp_path / "notes.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    threads: list[int] = []
+    began = time.monotonic()
+    held = store.submit(lambda _: threads.append(threading.get_ident()))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert time.monotonic() - began < 2.5, "the loop has waited for the lock"
+    assert not held.done()
+    other.execute("ROLLBACK")
+    other.close()
+    await held
+    assert threads != [threading.get_ident()]
+    store.close()
+
+
+class Interrupted:
+    """A connection beside which another process takes the lock as soon as something was undone, and soon lets go."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db = open_sqlite(path, False)
+        self.interrupted = False
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._db.in_transaction
+
+    def execute(self, sql: str, args: Sequence[Any] = (), /) -> sqlite3.Cursor:
+        done = self._db.execute(sql, args)
+        if sql == "ROLLBACK" and not self.interrupted:
+            self.interrupted = True
+            other = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            other.execute("BEGIN IMMEDIATE")
+            threading.Timer(0.05, other.execute, ["ROLLBACK"]).start()
+        return done
+
+    def close(self) -> None:
+        self._db.close()
+
+
+@pytest.mark.requirement("store.write.isolated")
+async def test_another_process_between_the_two_runs_of_a_group_is_waited_for(tmp_path: Path) -> None:
+    def failing(_: Tx) -> None:
+        raise ValueError("refused")
+
+    store = SqliteStore(
+        tmp_path / "notes.db",
+        [NOTES],
+        opener=lambda path, reading: open_sqlite(path, True) if reading else Interrupted(path),
+    )
+    jobs = [store.submit(job) for job in (add("a"), failing, add("b"))]
+    results = await asyncio.gather(*jobs, return_exceptions=True)
+    assert [type(result).__name__ for result in results] == ["int", "ValueError", "int"]
+    assert texts(store) == ["a", "b"]
+    store.close()
+
+
+@pytest.mark.requirement("store.write.isolated")
+async def test_a_long_write_does_not_run_twice_because_a_neighbour_failed(tmp_path: Path) -> None:
+    def failing(_: Tx) -> None:
+        raise ValueError("refused")
+
+    runs: list[str] = []
+    store = SqliteStore(tmp_path / "notes.db", [NOTES])
+    jobs = [store.submit(lambda _: runs.append("long"), long=True), store.submit(failing), store.submit(add("a"))]
+    await asyncio.gather(*jobs, return_exceptions=True)
+    assert runs == ["long"]
+    assert texts(store) == ["a"]
+    store.close()
+
+
+@pytest.mark.requirement("store.write.after_commit")
+async def test_neither_a_listener_that_raises_nor_a_stop_iteration_leaves_a_neighbour_waiting(
+    store: SqliteStore | InlineStore,
+) -> None:
+    def told(_: Any, __: BaseException | None) -> None:
+        raise ValueError("listener")
+
+    def exhausted(_: Tx) -> None:
+        next(iter(()))
+
+    jobs = [store.submit(add("a"), told=told), store.submit(exhausted), store.submit(add("b"))]
+    results = await asyncio.wait_for(asyncio.gather(*jobs, return_exceptions=True), 10)
+    assert [type(result).__name__ for result in results] == ["int", "RuntimeError", "int"]

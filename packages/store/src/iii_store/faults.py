@@ -46,6 +46,11 @@ def result_code(error: BaseException) -> int | None:
     return None
 
 
+def is_fatal(error: BaseException) -> bool:
+    """True when the file itself is in doubt after `error`."""
+    return result_code(error) in _FATAL
+
+
 def fault(path: Path, error: BaseException) -> StoreFailed | None:
     """The fault of the database behind `error`, or None when the statement alone is wrong."""
     code = result_code(error)

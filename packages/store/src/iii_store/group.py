@@ -18,7 +18,7 @@ from iii_kit.logs import logger
 from iii_kit.storage import Cursor, Tx
 from iii_kit.world import Point
 from iii_store.database import Database, cut_log
-from iii_store.faults import BUSY, LOCKED, StoreFailed, fault, result_code
+from iii_store.faults import BUSY, LOCKED, StoreFailed, fault, is_fatal, result_code
 
 log = logger(__name__)
 
@@ -92,8 +92,8 @@ class Job:
         try:
             return db.execute(sql, args)
         except Exception as error:
-            if not db.in_transaction:
-                # SQLite has rolled everything back; a further statement would commit by itself.
+            if not db.in_transaction or is_fatal(error):
+                # SQLite has rolled everything back, or cannot be relied on: no further statement may follow.
                 self._db, self._lost = None, error
             raise
 
@@ -115,6 +115,11 @@ class Job:
         self._calls = self._hooks = self._lost = None
         try:
             self.result = self.run(self)
+        except Exception as error:
+            if self._lost is None or error is self._lost:
+                raise
+            # The function gave the loss another name; what the database said decides.
+            raise self._lost from error
         finally:
             self._db = None
         if self._lost is not None:
@@ -127,14 +132,22 @@ class Job:
         if error is None and (self._hooks is not None or self._calls is not None):
             self._let_go()
         if self.told is not None:
-            self.told(self.result, error)
+            self._tell(self.told, error)
             error = None
         if self.future.done():
             return
         if error is None:
             self.future.set_result(self.result)
         else:
-            self.future.set_exception(error)
+            # A future takes no StopIteration.
+            self.future.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
+
+    def _tell(self, told: Callable[[Any, BaseException | None], None], error: BaseException | None) -> None:
+        try:
+            told(self.result, error)
+        except Exception:
+            # As below: the others of the group must hear of theirs, and reads that wait for this write must go on.
+            log.exception("write_listener_failed")
 
     def _let_go(self) -> None:
         try:
@@ -148,7 +161,7 @@ class Job:
 
 
 class Locked(Exception):
-    """Another process holds the database: a group that may not wait for it has not begun."""
+    """Another process holds the database: of a group that may not wait for it nothing has been done."""
 
 
 class Committer:
@@ -189,7 +202,7 @@ class Committer:
     def _attempt(self, group: Sequence[Job], part: Callable[[Sequence[Job]], None]) -> bool:
         try:
             part(group)
-        except Dead:
+        except (Dead, Locked):
             raise
         except BaseException as error:
             self._fail(group, error)
@@ -201,25 +214,37 @@ class Committer:
         if patient is not self._patient:
             db.execute(f"PRAGMA busy_timeout={self._patience_ms[0] if patient and self._patience_ms else 0}")
             self._patient = patient
+        self._lock()
+
+    def _lock(self) -> None:
         try:
-            db.execute("BEGIN IMMEDIATE")
+            self._db.execute("BEGIN IMMEDIATE")
         except Exception as error:
-            if not patient and result_code(error) in (BUSY, LOCKED):
+            if not self._patient and result_code(error) in (BUSY, LOCKED):
                 raise Locked from error
             raise
 
     def _run(self, group: Sequence[Job]) -> None:
-        """Run every job, at first as if none could fail; when one does, all anew, each under a savepoint of its own."""
-        for job in group:
-            try:
-                job.perform(self._db, careful=False)
-            except BaseException as error:
-                self._begin_anew(job, error)
-                for each in group:
-                    if each.error is None:
-                        self._run_one(each)
-                break
+        """Run every job, at first as if none could fail; when one does, all anew, each under a savepoint of its own.
+
+        A group with a long job has the savepoints at once: nobody waits for it twice because a neighbour failed.
+        """
+        if (self._patient and any(job.long for job in group)) or not self._run_lightly(group):
+            for job in group:
+                if job.error is None:
+                    self._run_one(job)
         self._pass(StorePoint.GROUP_WRITTEN)
+
+    def _run_lightly(self, group: Sequence[Job]) -> bool:
+        """Run every job without savepoints; False when one failed, and nothing has been done."""
+        for job in group:
+            if job.error is None:
+                try:
+                    job.perform(self._db, careful=False)
+                except BaseException as error:
+                    self._begin_anew(job, error)
+                    return False
+        return True
 
     def _begin_anew(self, job: Job, error: BaseException) -> None:
         """Undo the group; what ends a process is not tried twice. Raises a fault that concerns the whole store."""
@@ -230,7 +255,7 @@ class Committer:
             job.error = error
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        self._db.execute("BEGIN IMMEDIATE")
+        self._lock()
 
     def _end(self, _: Sequence[Job]) -> None:
         if self._db.in_transaction:
@@ -274,6 +299,7 @@ class Committer:
         log.error("store_broken", message=found.message)
 
     def _cut(self) -> None:
+        self._patient = True  # The cut leaves the connection with its full patience.
         try:
             if not cut_log(self._db, self._path):
                 log.warning("log_not_cut", path=str(self._path))
