@@ -82,6 +82,34 @@ async def test_a_timer_expression_that_cron_refuses_leaves_the_old_timer(tmp_pat
         assert await cron_bindings(made) == ["0 * * * * *"]
 
 
+@pytest.mark.requirement("prompt.catalog.reread")
+async def test_a_registry_that_could_not_be_read_is_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("iii_harness.app.RETRY_S", 0.01)
+    made = LoopBench(real_world(), tmp_path, steps(reply(text("hi"))))
+    failed: list[Any] = []
+
+    class Unread:
+        def __init__(self, bus: Any) -> None:
+            self._bus = bus
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._bus, name)
+
+        async def call(self, fn: str, data: Any, **options: Any) -> Any:
+            if fn == "engine::functions::list" and len(failed) < 4:
+                failed.append(data)
+                raise BusError("TIMEOUT", "the engine is slow", fn)
+            return await self._bus.call(fn, data, **options)
+
+    made.wrap = Unread
+    await made.boot()
+    catalog = made.harness._parts.catalog
+    await until(lambda: catalog.complete)
+    assert len(failed) == 4
+    assert catalog.snapshot.functions["session::append"].parameters is not None
+    await made.close()
+
+
 def definition(concurrency: int) -> dict[str, Any]:
     return {
         "type": "fifo",

@@ -110,13 +110,21 @@ class Harness:
         """Read the contracts, bring back what was left, look for orphans as long as the connection lasts."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._parts.catalog.refresh(whole=True))
+                tasks.create_task(self._read_registry())
                 tasks.create_task(self._bring_back())
                 tasks.create_task(self._parts.needs.watch(self._returned))
                 tasks.create_task(self._parts.status.sweep())
                 tasks.create_task(self._parts.sweeper.passes())
         except* EpochEnded:
             pass
+
+    async def _read_registry(self) -> None:
+        """Read the contracts, once more after a while when that failed: no event would tell of them again."""
+        catalog = self._parts.catalog
+        await catalog.refresh(whole=True)
+        while not catalog.complete:
+            await self._world.clock.sleep(RETRY_S)
+            await catalog.refresh(whole=True)
 
     async def _returned(self, needs: frozenset[Need]) -> None:
         """Needed workers are back, perhaps with an empty store: what depends on them is done once more."""

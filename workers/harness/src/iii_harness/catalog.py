@@ -100,8 +100,13 @@ class Catalog:
         self._knows_internal = False
         self.snapshot = Snapshot()
 
+    @property
+    def complete(self) -> bool:
+        """True once this connection's registry was read to its end, internal ids too."""
+        return self._knows_internal
+
     def absent(self, function_id: str) -> bool:
-        """True when this connection's registry was read to its end, internal ids too, and has no such function."""
+        """True when the registry is `complete` and has no such function."""
         return self._knows_internal and not self.snapshot.has(function_id)
 
     async def on_change(self, event: FunctionsChange, _: Invocation) -> dict[str, Any]:
