@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from iii_kit.errors import BusError
 from iii_kit.sdk_bus import SdkBus, SdkOptions
 from iii_testing.arrangements import Arrangement, PartProcess
 from iii_testing.lives import STEPS, WAIT_S, Life, Watched, check, noted, recording, script, watch
@@ -70,7 +71,25 @@ class Bench:
         print(dict(await check(self.life, self.starts, calls)))
         record = await self.life.record()
         assert record is not None
+        await self.compared(record["session_id"])
         return record
+
+    async def compared(self, session_id: str) -> None:
+        """Eval answers again after whatever died, and reads the session as it ended."""
+        other = (await self.life.bus.call("session::create", {}))["session_id"]
+        asked = {"session_ids": [session_id, other], "baseline_session_id": session_id}
+
+        async def answers() -> bool:
+            try:
+                answer = await self.life.bus.call("eval::compare-sessions", asked)
+            except BusError as error:
+                if not (error.matches("function_not_found") or error.matches("not connected")):
+                    raise
+                return False
+            first = answer["sessions"][0]
+            return "errors" not in first and first["lifecycle"]["complete"] is True
+
+        await until_async(answers, seconds=WAIT_S, what="eval compares the session")
 
 
 @asynccontextmanager
@@ -112,6 +131,18 @@ async def test_a_part_that_is_killed_again_and_again_loses_and_repeats_nothing(t
             await asyncio.to_thread(made.parts[part].start)
             if when.random() < 0.7:
                 await made.resumes()
+        record = await made.ended()
+        assert (record["status"], record["result"]) == ("completed", "All done.")
+
+
+@pytest.mark.requirement("stack.apart.kill-one")
+async def test_eval_that_is_killed_again_and_again_disturbs_no_turn_and_compares_again(tmp_path: Path) -> None:
+    async with bench(tmp_path, Arrangement.QUEUE) as made:
+        await made.life.send("Note nine numbers.", script(STEPS))
+        await until(lambda: noted(made.starts), seconds=WAIT_S, what="a call has started")
+        for _ in range(3):
+            made.parts["eval"].kill()
+            await asyncio.to_thread(made.parts["eval"].start)
         record = await made.ended()
         assert (record["status"], record["result"]) == ("completed", "All done.")
 

@@ -55,7 +55,7 @@ async def test_ten_kills_at_random_moments_lose_and_repeat_nothing(tmp_path: Pat
     async with living(data, watched, arrangement=arrangement) as life:
         port = int(life.process.url.rsplit(":", 1)[1])
         with recording(life.process.url, starts):
-            await life.send("Note nine numbers.", script(STEPS, hold_ms=500))
+            await life.send("Note nine numbers.", script(STEPS, hold_ms=1_500 if arrangement.apart else 500))
             await asyncio.sleep(moments.uniform(0, 0.4))
             life.kill()
             for kill in range(2, kills + 1):

@@ -22,9 +22,9 @@ class Arrangement(Enum):
     """The parts that run apart; the rest is the stack."""
 
     TOGETHER = ()
-    HARNESS = ("harness",)
-    SIBLINGS = ("siblings", "harness")
-    QUEUE = ("queue", "siblings", "harness")
+    HARNESS = ("harness", "eval")
+    SIBLINGS = ("siblings", "harness", "eval")
+    QUEUE = ("queue", "siblings", "harness", "eval")
 
     @property
     def apart(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
@@ -227,6 +228,42 @@ async def test_partials_are_stored_at_most_once_per_interval_and_the_final_conte
         assert 2 <= len(updates) <= 4
         path = await b.path_of(sent["session_id"])
         assert path[-1]["message"]["content"] == [text("012345")]
+
+
+@pytest.mark.requirement("loop.stream.stalled")
+async def test_what_a_model_said_before_it_stalled_is_stored_without_another_frame(world, tmp_path):
+    stalled = asyncio.Event()
+
+    async def model(_):
+        return [
+            {"type": "start", "partial": message(stop_reason="end")},
+            {"type": "text_start", "partial": message(text(""), stop_reason="end")},
+            *({"type": "text_delta", "delta": str(n)} for n in range(4)),
+            stalled,
+        ]
+
+    async with bench(world, tmp_path, model) as b:
+        shown: list[Any] = []
+
+        async def updated(data, _):
+            shown.append(data["message"]["content"])
+
+        b.client.serve(spec("client::updated"), updated)
+        b.client.bind("session::message-updated", "client::updated", {})
+        sent = await b.send()
+        await stalled.wait()
+        await world.advance(0.149)
+        assert shown == []
+        await world.advance(0.002)
+        await until(lambda: shown)
+        await world.advance(5)
+        assert shown == [[text("0123")]], "stored once, and not again while nothing new is said"
+        await b.call("harness::stop", session_id=sent["session_id"])
+        assert (await b.over(sent["session_id"])).status == "cancelled"
+        path = await b.path_of(sent["session_id"])
+        reply_entry = next(i for i in path if i.get("message", {}).get("role") == "assistant")
+        assert reply_entry["message"]["content"] == [text("0123")]
+        assert not [task for task in asyncio.all_tasks() if "Partials" in repr(task.get_coro())]
 
 
 @pytest.mark.requirement("loop.generation.failed")

@@ -19,37 +19,71 @@ TAIL_BYTES = 1_500
 
 
 class Partials:
-    """Feeds the reader and forwards a partial when enough time has passed since the last."""
+    """Feeds the reader and forwards a partial when enough time has passed since the last.
+
+    What came too early waits for that moment, not for another frame: a model that stalls has shown all it said. One
+    task does the waiting for as long as something waits.
+    """
 
     def __init__(self, parts: Parts, record: TurnRecord, entry_id: str, reader: FrameReader) -> None:
         self._parts = parts
         self._record = record
         self._entry_id = entry_id
         self._reader = reader
+        self._clock = parts.world.clock
         self._pause = parts.limits().stream_coalesce_ms / 1000
-        self._last = parts.world.clock.monotonic()
+        self._last = self._clock.monotonic()
+        self._waits = False
+        """Something was read that is not stored."""
+        self._later: asyncio.Task[None] | None = None
         self._forwarding: asyncio.Task[None] | None = None
 
     async def pump(self, source: Source) -> None:
         """Read the stream to its end."""
-        clock = self._parts.world.clock
-        async for item in source:
-            frame = self._reader.feed(item)
-            if frame is None:
-                continue
-            if frame.type in TERMINAL:
-                return
-            if frame.type not in BEFORE_CONTENT and clock.monotonic() - self._last >= self._pause:
-                self._forwarding = asyncio.ensure_future(self._forward())
-                await asyncio.shield(self._forwarding)
-                self._last = clock.monotonic()
+        try:
+            async for item in source:
+                frame = self._reader.feed(item)
+                if frame is None:
+                    continue
+                if frame.type in TERMINAL:
+                    return
+                if frame.type not in BEFORE_CONTENT:
+                    await self._grown()
+        finally:
+            if self._later is not None:
+                self._later.cancel()
 
     async def settled(self) -> None:
         """Return once no partial is on its way, so that none can overtake the final write."""
-        if self._forwarding is not None:
-            await asyncio.wait((self._forwarding,))
+        begun = [task for task in (self._later, self._forwarding) if task is not None]
+        if begun:
+            await asyncio.gather(*begun, return_exceptions=True)
+
+    async def _grown(self) -> None:
+        """There is more to show: at once, or once enough time has passed."""
+        self._waits = True
+        if self._later is not None and self._later.done():
+            self._later.result()
+            self._later = None
+        if self._later is not None:
+            return
+        if self._clock.monotonic() - self._last >= self._pause:
+            await self._store()
+        else:
+            self._later = asyncio.create_task(self._store_later())
+
+    async def _store_later(self) -> None:
+        while self._waits:
+            await self._clock.sleep(self._last + self._pause - self._clock.monotonic())
+            await self._store()
+
+    async def _store(self) -> None:
+        self._forwarding = asyncio.ensure_future(self._forward())
+        await asyncio.shield(self._forwarding)
+        self._last = self._clock.monotonic()
 
     async def _forward(self) -> None:
+        self._waits = False
         message = self._reader.partial()
         if message is None:
             return
