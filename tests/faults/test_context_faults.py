@@ -3,16 +3,15 @@ crash point, for every n; what the manager summarised is never asked about again
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from iii_harness.entry.points import EntryPoint
-from iii_harness.shell.points import LoopPoint
+from iii_kit.world import World
 from iii_testing.fault_scenario import FIRST, SESSION, STEER, Scenario
-from iii_testing.faulty_bus import FaultyBus, Flavour
 from iii_testing.loop_bench import call, reply, text
+from iii_testing.nth_failure import died_at, failed_at
 from iii_testing.played_context import PlayedContext, replies_so_far
-from iii_testing.waiting import settle
-from iii_testing.world import Crash, manual_world
 
 pytestmark = pytest.mark.anyio
 
@@ -27,105 +26,43 @@ REPLIES = (
 SUMMARY = "# Conversation summary"
 
 
-def assembling(world, path, *, stepwise: bool) -> Scenario:
+class Assembled(Scenario):
     """The scenario with a manager that summarises everything before the steering message, once."""
-    run = Scenario(world, path, stepwise=stepwise)
-    run.bench.context = context = PlayedContext()
 
-    def model(request):
-        if SUMMARY in request["system_prompt"] and not context.told:
-            context.told.append(len(context.asked))
-        return REPLIES[min(replies_so_far(request), len(REPLIES) - 1)]
+    def __init__(self, world: World, path: Path, *, stepwise: bool) -> None:
+        super().__init__(world, path, stepwise=stepwise)
+        self.bench.context = context = PlayedContext()
 
-    run.bench.model = model
-    context.squeezes = lambda request: request.options.previous_summary is None and STEER in str(request.messages[-1])
-    return run
+        def model(request):
+            if SUMMARY in request["system_prompt"] and not context.told:
+                context.told.append(len(context.asked))
+            return REPLIES[min(replies_so_far(request), len(REPLIES) - 1)]
 
+        self.bench.model = model
+        context.squeezes = lambda request: (
+            request.options.previous_summary is None and STEER in str(request.messages[-1])
+        )
 
-async def check(run: Scenario) -> None:
-    """The invariants, and what is true of a compaction."""
-    await run.check()
-    bench = run.bench
-    path = await bench.path_of(SESSION)
-    compactions = [i for i in path if i.get("custom", {}).get("custom_type") == "compaction"]
-    assert len(compactions) <= 1, "the same head was summarised twice"
-    behind = [r for r in bench.requests if SUMMARY in r["system_prompt"]]
-    context = bench.context
-    assert context is not None
-    for told in context.told:
-        assert all("previous_summary" in asked["options"] for asked in context.asked[told:]), "summarised again"
-    assert compactions or not behind, "a summary was sent that is not kept"
-    assert all(FIRST not in str(r["messages"]) for r in behind)
-    record = await bench.record(SESSION)
-    stored = await bench.call("state::get", scope="harness_context", key=SESSION)
-    if record.status == "completed":
-        assert behind or not compactions, "a summary that no model has seen"
-        assert record.context_snapshot is not None
-        assert stored is None or stored["step"] <= record.context_snapshot["step"]
-
-
-async def failed_at(n: int, path, *, flavour: Flavour) -> bool:
-    """One run whose n-th operation after the start fails; False when it has no n-th."""
-    path.mkdir()
-    run = assembling(manual_world(seed=n), path, stepwise=False)
-    faulty: list[FaultyBus] = []
-
-    def wrap(bus):
-        faulty.append(FaultyBus(bus, flavour))
-        return faulty[0]
-
-    run.bench.wrap = wrap
-    await run.bench.boot()
-    faulty[0].arm(n)
-    try:
-        await run.begin()
-        if FIRST in run.accepted:
-            await run.finish()
-            faulty[0].calm()
-            await check(run)
-    except Exception as problem:
-        raise AssertionError(f"operation {n} ({faulty[0].struck}) {flavour}: {problem}") from problem
-    finally:
-        await run.bench.close()
-    return faulty[0].struck is not None
-
-
-async def died_at(n: int, path, *, stepwise: bool) -> bool:
-    """One run that dies at its n-th point; False when it has no n-th."""
-    path.mkdir()
-    world = manual_world(seed=n)
-    run = assembling(world, path, stepwise=stepwise)
-    await run.bench.boot()
-    died = []
-
-    def die(point):
-        died.append(point)
-        run.bench.crash(inside_writer=not isinstance(point, LoopPoint | EntryPoint))
-        return Crash(point)
-
-    world.points.make = die
-    world.points.crash_at(n)
-    try:
-        await run.begin()
-        while not died and not await run.at_rest():
-            await run.calm_down()
-    except BaseException:
-        if not died:
-            raise
-    world.points.calm()
-    if died:
-        await settle()
-        await run.bench.boot()
-        if FIRST not in run.accepted:
-            await run.send(FIRST)
-    await run.finish()
-    try:
-        await check(run)
-    except AssertionError as problem:
-        raise AssertionError(f"died at point {n}, {died}: {problem}") from problem
-    finally:
-        await run.bench.close()
-    return bool(died)
+    async def check(self) -> None:
+        """The invariants, and what is true of a compaction."""
+        await super().check()
+        bench = self.bench
+        path = await bench.path_of(SESSION)
+        compactions = [i for i in path if i.get("custom", {}).get("custom_type") == "compaction"]
+        assert len(compactions) <= 1, "the same head was summarised twice"
+        behind = [r for r in bench.requests if SUMMARY in r["system_prompt"]]
+        context = bench.context
+        assert context is not None
+        for told in context.told:
+            assert all("previous_summary" in asked["options"] for asked in context.asked[told:]), "summarised again"
+        assert compactions or not behind, "a summary was sent that is not kept"
+        assert all(FIRST not in str(r["messages"]) for r in behind)
+        record = await bench.record(SESSION)
+        stored = await bench.call("state::get", scope="harness_context", key=SESSION)
+        if record.status == "completed":
+            assert behind or not compactions, "a summary that no model has seen"
+            assert record.context_snapshot is not None
+            assert stored is None or stored["step"] <= record.context_snapshot["step"]
 
 
 STRIDE = 11
@@ -136,7 +73,7 @@ STRIDE = 11
 @pytest.mark.parametrize("stepwise", [False, True], ids=["commit", "stepwise"])
 async def test_death_at_some_points_of_an_assembled_turn(tmp_path, stepwise):
     n = 3
-    while await died_at(n, tmp_path / str(n), stepwise=stepwise):
+    while await died_at(n, tmp_path / str(n), stepwise=stepwise, scenario=Assembled):
         n += STRIDE
     assert n > 60
 
@@ -144,7 +81,7 @@ async def test_death_at_some_points_of_an_assembled_turn(tmp_path, stepwise):
 @pytest.mark.requirement("loop.context.faults")
 async def test_the_assembly_itself_fails_or_its_answer_is_lost(tmp_path):
     n = 2
-    while await failed_at(n, tmp_path / str(n), flavour="refused"):
+    while await failed_at(n, tmp_path / str(n), flavour="refused", scenario=Assembled):
         n += STRIDE
     assert n > 20
 
@@ -155,7 +92,7 @@ async def test_the_assembly_itself_fails_or_its_answer_is_lost(tmp_path):
 @pytest.mark.parametrize("stepwise", [False, True], ids=["commit", "stepwise"])
 async def test_death_at_every_point_of_an_assembled_turn(tmp_path, stepwise):
     n = 1
-    while await died_at(n, tmp_path / str(n), stepwise=stepwise):
+    while await died_at(n, tmp_path / str(n), stepwise=stepwise, scenario=Assembled):
         n += 1
     assert n > 60
 
@@ -166,6 +103,6 @@ async def test_death_at_every_point_of_an_assembled_turn(tmp_path, stepwise):
 @pytest.mark.parametrize("flavour", ["refused", "lost"])
 async def test_every_failing_operation_of_an_assembled_turn(tmp_path, flavour):
     n = 1
-    while await failed_at(n, tmp_path / str(n), flavour=flavour):
+    while await failed_at(n, tmp_path / str(n), flavour=flavour, scenario=Assembled):
         n += 1
     assert n > 20

@@ -4,52 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from iii_harness.entry.points import EntryPoint
-from iii_harness.shell.points import LoopPoint
-from iii_testing.fault_scenario import FIRST, Scenario
-from iii_testing.waiting import settle
-from iii_testing.world import Crash, manual_world
+from iii_testing.nth_failure import died_at
 
 pytestmark = pytest.mark.anyio
-
-
-async def died_at(n, path, *, stepwise) -> bool:
-    """One run that dies at its n-th point; False when it has no n-th."""
-    path.mkdir()
-    world = manual_world(seed=n)
-    run = Scenario(world, path, stepwise=stepwise)
-    await run.bench.boot()
-    died = []
-
-    def die(point):
-        died.append(point)
-        run.bench.crash(inside_writer=not isinstance(point, LoopPoint | EntryPoint))
-        return Crash(point)
-
-    world.points.make = die
-    world.points.crash_at(n)
-    try:
-        await run.begin()
-        while not died and not await run.at_rest():
-            await run.calm_down()
-    except BaseException:
-        if not died:
-            raise
-    world.points.calm()
-    if died:
-        await settle()
-        await run.bench.boot()
-        if FIRST not in run.accepted:
-            await run.send(FIRST)
-    await run.finish()
-    try:
-        await run.check()
-    except AssertionError as problem:
-        raise AssertionError(f"died at point {n}, {died}: {problem}") from problem
-    finally:
-        await run.bench.close()
-    return bool(died)
-
 
 STRIDE = 9
 """The quick suite dies at every ninth point; the long one at each."""

@@ -4,37 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from iii_testing.fault_scenario import FIRST, Scenario
-from iii_testing.faulty_bus import FaultyBus, Flavour
-from iii_testing.world import manual_world
+from iii_testing.nth_failure import failed_at
 
 pytestmark = pytest.mark.anyio
-
-
-async def failed_at(n: int, path, *, flavour: Flavour) -> bool:
-    """One run whose n-th operation after the start fails; False when it has no n-th."""
-    path.mkdir()
-    run = Scenario(manual_world(seed=n), path, stepwise=False)
-    faulty: list[FaultyBus] = []
-
-    def wrap(bus):
-        faulty.append(FaultyBus(bus, flavour))
-        return faulty[0]
-
-    run.bench.wrap = wrap
-    await run.bench.boot()
-    faulty[0].arm(n)
-    try:
-        await run.begin()
-        if FIRST in run.accepted:
-            await run.finish()
-            faulty[0].calm()
-            await run.check()
-    except Exception as problem:
-        raise AssertionError(f"operation {n} ({faulty[0].struck}) {flavour}: {problem}") from problem
-    finally:
-        await run.bench.close()
-    return faulty[0].struck is not None
 
 
 @pytest.mark.slow

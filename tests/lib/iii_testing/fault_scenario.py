@@ -29,6 +29,7 @@ class Scenario:
     """Runs the session, over as many processes as it takes."""
 
     def __init__(self, world: World, path: Path, *, stepwise: bool, inline: bool = True) -> None:
+        path.mkdir(exist_ok=True)
         self.world = world
         self.accepted: list[str] = []
         self.bench = LoopBench(world, path, MODEL, stepwise=stepwise, inline=inline)
