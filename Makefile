@@ -6,7 +6,7 @@ ARGS ?=
 .PHONY: help setup run page schemas test test-all soak check format bench conformance check-upstream clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 setup: ## install uv and the locked environment into the tree
 	@tools/setup.sh

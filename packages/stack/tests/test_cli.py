@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from iii_stack import cli
+from iii_stack.commands import doctor
 
 HEAVY = (
     "httpx", "iii", "iii_contracts", "iii_embedded", "iii_eval", "iii_harness", "iii_kit.bus", "iii_queue",
@@ -81,3 +82,21 @@ def test_an_argument_that_is_not_json_is_wrong_usage(*, as_json: bool, capsys: p
         assert json.loads(told.out)["error"]["code"] == "invalid_json"
     else:
         assert "the argument is not JSON" in told.err
+
+
+@pytest.mark.requirement("stack.cli.usage")
+@pytest.mark.parametrize("count", [1, 6])
+def test_a_comparison_of_too_few_or_too_many_says_how_many(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["eval", "compare", *(f"s_{n}" for n in range(count))]) == 2
+    assert f"name 2 to 5 sessions, not {count}" in capsys.readouterr().err
+
+
+@pytest.mark.requirement("stack.doctor")
+@pytest.mark.parametrize(
+    ("configured", "models", "problem"),
+    [(False, [], ": no key"), (True, ["openai/m"], ""), (True, ["scripted/demo"], "OPENAI_BASE_URL")],
+)
+def test_doctor_says_what_keeps_a_provider_from_answering(configured: bool, models: list[str], problem: str) -> None:
+    told = doctor._problem({"id": "openai", "configured": configured}, models)
+    assert problem in told
+    assert bool(told) is bool(problem)

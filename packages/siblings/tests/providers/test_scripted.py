@@ -205,6 +205,14 @@ async def test_the_demo_calls_what_it_is_asked_to(stack, world):
 
 
 @pytest.mark.requirement("providers.demo.loop")
+async def test_the_demo_shows_a_long_result_as_a_block_that_says_it_goes_on(stack, world):
+    made = await driven(world, stack.chat("call demo::add {}", model="demo", tools=[WRAPPER]))
+    messages = [user("call demo::add {}"), made.last, result("x" * 601)]
+    said = (await driven(world, stack.chat(messages, model="demo", tools=[WRAPPER]))).text
+    assert f"\n```\n{'x' * 600}…\n```\n" in said
+
+
+@pytest.mark.requirement("providers.demo.loop")
 async def test_the_demo_without_functions_says_so(stack, world):
     got = await driven(world, stack.chat("hi", model="demo"))
     assert got.calls == []

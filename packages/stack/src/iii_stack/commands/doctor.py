@@ -105,6 +105,19 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _problem(provider: dict[str, Any], models: list[str]) -> str:
+    """What keeps a provider from answering; nothing when it can."""
+    from iii_stack.chat.models import DEMO_PROVIDER
+
+    name = provider["id"]
+    if not provider["configured"]:
+        return ": no key"
+    # The demonstration withdraws its model where a real provider is configured.
+    if name == DEMO_PROVIDER or any(model.startswith(f"{name}/") for model in models):
+        return ""
+    return f": lists no model; is its server reachable, and {name.upper().replace('-', '_')}_BASE_URL right?"
+
+
 def _print(report: dict[str, Any]) -> None:
     from rich.text import Text
 
@@ -123,8 +136,8 @@ def _print(report: dict[str, Any]) -> None:
     for part, served in report["parts"].items():
         line(served, part if served else f"{part}: nobody serves {SERVED[part]}")
     for provider in report["providers"]:
-        configured = provider["configured"]
-        line(configured, f"provider {provider['id']}" + ("" if configured else ": no key"))
+        problem = _problem(provider, report["models"])
+        line(not problem, f"provider {provider['id']}{problem}")
     for name, is_set in report["environment"].items():
         line(is_set, f"{name} is {'set' if is_set else 'not set'} in this terminal")
     if report["models"]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import App, Parameter
 
 from iii_kit.errors import BusError
-from iii_stack.errors import StackError, of_bus
+from iii_stack.errors import StackError, WrongUsage, of_bus
 from iii_stack.output import AsJson, console, print_json
 from iii_stack.reach import Reach, with_bus
 
@@ -24,16 +24,9 @@ TIMEOUT_MS: Final = 60_000
 app = App(name="eval", help="Put sessions side by side by what they used.")
 
 
-def _as_many(_: type, sessions: tuple[str, ...]) -> None:
-    if not FEWEST <= len(sessions) <= MOST:
-        raise ValueError(f"name {FEWEST} to {MOST} sessions, not {len(sessions)}")
-
-
 @app.command
 def compare(
-    sessions: Annotated[
-        tuple[str, ...], Parameter(validator=_as_many, help="Root sessions, 2 to 5; see `iii-stack sessions`.")
-    ],
+    sessions: Annotated[tuple[str, ...], Parameter(help="Root sessions, 2 to 5; see `iii-stack sessions`.")],
     /,
     *,
     baseline: Annotated[
@@ -52,6 +45,9 @@ def compare(
 
         iii-stack eval compare s_1 s_2 s_3 --baseline s_2 --json
     """
+    if not FEWEST <= len(sessions) <= MOST:
+        message = f"name {FEWEST} to {MOST} sessions, not {len(sessions)}"
+        raise WrongUsage("wrong_usage", message, hint="see `iii-stack sessions`")
     request = {"session_ids": list(sessions), "baseline_session_id": baseline or sessions[0]}
     answer = with_bus(reach, lambda bus: _compared(bus, request))
     if as_json:

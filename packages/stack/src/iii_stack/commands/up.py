@@ -146,7 +146,8 @@ def tell(running: dict[str, Any], directory: DataDirectory, *, as_json: bool) ->
     program, where = _program(), _where(directory)
     for command in ("chat", "sessions", "doctor"):
         said = ' "What can you do here?"' if command == "chat" else ""
-        out.print(Text(f"  {program} {command}{where}{said}", style="bold"))
+        # Never wrapped: a line that is copied must stay one line.
+        out.print(Text(f"  {program} {command}{where}{said}", style="bold"), soft_wrap=True)
     out.print(Text("Ctrl-C stops it; nothing is lost.", style="dim"))
 
 

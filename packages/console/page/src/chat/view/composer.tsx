@@ -101,8 +101,9 @@ function NoModel({ choices }: { choices: Choices }) {
   if (choices.model !== null || !(loaded || failed)) return null;
   return (
     <p className="no-model" role="alert">
-      No model is available. Set <code>OPENAI_API_KEY</code> or <code>ANTHROPIC_API_KEY</code> and start the stack again; without a key
-      it offers a demonstration.
+      No provider lists a model. If one is set, its server does not answer or refuses the key: <code>iii-stack doctor</code> tells
+      which, and the list is read again by itself. If none is, set <code>OPENAI_API_KEY</code> or <code>ANTHROPIC_API_KEY</code> and start
+      the stack again.
     </p>
   );
 }

@@ -16,6 +16,7 @@ MODEL = "demo"
 LOOK_AROUND = "engine::functions::list"
 _CALL = re.compile(r"\bcall\s+`?([A-Za-z0-9_-]+(?:::[A-Za-z0-9_.-]+)+)`?\s*(\{.*\})?", re.DOTALL)
 _SHOWN = 6
+_LONGEST = 600
 
 
 def demo_step(messages: list[dict[str, Any]], offered: set[str]) -> Step:
@@ -49,9 +50,10 @@ _NOTHING_YET = (
 )
 _NEXT = (
     "What to try next:\n"
-    "- say `call engine::workers::list {}` (or any other function) and I call it for you;\n"
+    "- say `call engine::workers::list {}` (or any other function that this chat allows) and I call it for you;\n"
     "- connect a worker of your own that registers a function, and say hello again: it will be in the list;\n"
-    "- for a real model set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for a compatible server, and start the stack again."
+    "- for a real model set `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`, or `OPENAI_BASE_URL` for a compatible server, and "
+    "start the stack again."
 )
 
 
@@ -82,10 +84,10 @@ def _wanted(said: str) -> tuple[str, Any] | None:
 def _report(result: dict[str, Any]) -> str:
     function, text = str(result.get("function_id") or "the function"), _text(result)
     if result.get("is_error"):
-        return f"That call did not work; this is what came back:\n\n{text[:600]}\n\n{_NEXT}"
+        return f"That call did not work; this is what came back:\n\n{_shortened(text)}\n\n{_NEXT}"
     names = _function_names(text)
     if names is None:
-        return f"This came back from `{function}`:\n\n{text[:600]}\n\n{_NEXT}"
+        return f"This came back from `{function}`:\n\n```\n{_shortened(text)}\n```\n\n{_NEXT}"
     if not names:
         return f"{_NOTHING_YET}\n\n{_NEXT}"
     own = [name for name in names if not name.startswith("engine::")]
@@ -100,6 +102,10 @@ def _report(result: dict[str, Any]) -> str:
         f"The call came back: {found}. Both the call and its result are part of this session now, and would survive if "
         f"the stack were killed.\n\n{_NEXT}"
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _function_names(text: str) -> list[str] | None:
